@@ -1,0 +1,1 @@
+"""What each step means. No Prefect below; rooms never import rooms; torch only in device, builders and runtime."""

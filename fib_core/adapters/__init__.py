@@ -1,0 +1,1 @@
+"""The only rooms that touch S3, MLflow, disk or processes; chosen in tasks/wiring.py."""

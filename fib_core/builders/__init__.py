@@ -1,0 +1,1 @@
+"""Sources to a callable, per language. Shared by the judge (device) and by the serving process (runtime)."""

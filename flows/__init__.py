@@ -1,0 +1,1 @@
+"""What happens, in order: the only place that reads like a story."""

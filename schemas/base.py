@@ -1,0 +1,36 @@
+"""The two kinds of record: ours (closed) and the public format's (unknown keys survive a round trip)."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.canonical import DIGEST_PATTERN, digest_of
+
+Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
+NonEmpty = Annotated[str, Field(min_length=1)]
+Natural = Annotated[int, Field(ge=0)]
+
+
+class Record(BaseModel):
+    """A frozen value of our own; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    def identity(self) -> Any:
+        """What the digest covers: by default every field."""
+        return self.model_dump(mode="json")
+
+    @property
+    def digest(self) -> str:
+        """``sha256:`` name of :meth:`identity`."""
+        return digest_of(self.identity())
+
+
+class PublicRecord(Record):
+    """A record of the flashinfer-trace format; keys that we do not know are kept as they came."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
+
+    def public_json(self) -> dict[str, Any]:
+        """Exactly the keys that were given, unknown ones included."""
+        return self.model_dump(mode="json", exclude_unset=True)

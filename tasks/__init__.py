@@ -1,0 +1,1 @@
+"""How the orchestrator may treat a step: task wrappers, retry policies, wiring of real adapters, settings."""
