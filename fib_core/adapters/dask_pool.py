@@ -1,0 +1,123 @@
+"""KernelRunner over a plain Dask cluster: one visit is one task that holds one unit of the device resource.
+
+In: VisitRequests as JSON. Out: VisitResults. Knows nothing of Prefect; a lost worker comes back as the machine's fault.
+Dask's own retries are off (``allowed-failures`` 0): a request that killed its worker must not be replayed blindly.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import dask
+from distributed import Client, LocalCluster, get_worker
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker
+
+from fib_core.errors import DeviceError
+from schemas.environment import Environment
+from schemas.visit import MachineFault, VisitRequest, VisitResult
+
+
+class DaskPool:
+    """Brings visits to whichever worker has a free device."""
+
+    def __init__(self, client: Client, resource: str, build_dir: Path) -> None:
+        self._client, self._resource, self._build_dir = client, resource, build_dir
+
+    def describe(self) -> Environment:
+        """Environment of a device worker."""
+        answer = self._call(describe_on_worker)
+        if isinstance(answer, MachineFault):
+            raise DeviceError(f"no device worker answered ({answer.cause}): {answer.detail}")
+        return Environment.model_validate_json(answer)
+
+    def visit(self, request: VisitRequest) -> VisitResult:
+        """One visit; a killed or lost worker is a fault of the machine."""
+        answer = self._call(visit_on_worker, request.model_dump_json(exclude_unset=True))
+        if isinstance(answer, MachineFault):
+            return VisitResult(evaluations=(), fault=answer, device_id="unknown", wall_s=0.0)
+        return VisitResult.model_validate_json(answer)
+
+    def _call(self, function: Any, *args: str) -> Any:
+        future = self._client.submit(
+            function, *args, str(self._build_dir), resources={self._resource: 1}, pure=False, retries=0
+        )
+        try:
+            return future.result()
+        except KilledWorker as error:
+            return MachineFault(cause="worker_lost", detail=str(error))
+        except (FutureCancelledError, TimeoutError, OSError) as error:
+            return MachineFault(cause="cluster_unreachable", detail=str(error))
+
+
+def describe_on_worker(build_dir: str) -> str:
+    """Runs in a Dask worker."""
+    return str(_device(build_dir).describe().model_dump_json())
+
+
+def visit_on_worker(request_json: str, build_dir: str) -> str:
+    """Runs in a Dask worker: candidates and reference run in processes below it, never in it."""
+    request = VisitRequest.model_validate_json(request_json)
+    return str(_device(build_dir).visit(request).model_dump_json())
+
+
+def _device(build_dir: str) -> Any:
+    """One DeviceWorker per Dask worker, kept (with its zygote) until the worker ends."""
+    from fib_core.adapters.device_worker import DeviceWorker
+
+    worker = get_worker()
+    device = getattr(worker, "fib_device", None)
+    if device is None:
+        device = DeviceWorker(cache_dir=Path(build_dir)).__enter__()
+        worker.fib_device = device
+    return device
+
+
+class LocalDevices:
+    """A LocalCluster with one device per worker, closed on exit."""
+
+    def __init__(self, resource: str, scratch: Path) -> None:
+        scratch.mkdir(parents=True, exist_ok=True)
+        dask.config.set(_QUIET_DASK | {"temporary-directory": str(scratch)})
+        self._cluster = LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1",
+            resources={resource: 1}, env={"OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    @property
+    def address(self) -> str:
+        """Scheduler address."""
+        return str(self._cluster.scheduler_address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.close(timeout=10)
+
+
+_QUIET_DASK = {
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.admin.low-level-log-length": 0,
+    "distributed.comm.timeouts.connect": "60s",
+}
+
+
+@contextmanager
+def open_pool(address: str | None, resource: str, build_dir: Path) -> Iterator[DaskPool]:
+    """A pool on the standing cluster at ``address``, or on a local one made for this run."""
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")
+    if address is not None:
+        with Client(address, set_as_default=False) as client:
+            yield DaskPool(client, resource, build_dir)
+        return
+    with LocalDevices(resource, build_dir.parent / "dask") as devices, Client(
+        devices.address, set_as_default=False
+    ) as client:
+        yield DaskPool(client, resource, build_dir)

@@ -1,0 +1,77 @@
+"""Room 5, confirm: finalists, incumbent and control in; paired fresh-process rounds; one Decision per key out.
+
+Pure: it asks for rounds (VisitRequests) and judges the Evaluations that come back; screen times enter no estimate. The
+rule is the one of the contract: significance, minimum effect, gates passed, gates not slower; else the incumbent.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+
+from fib_core.contest import Contest, VisitSettings
+from fib_core.paired import Rounds
+from fib_core.profiles import Rules
+from fib_core.verdict import KeyCase, judge, resolve
+from schemas.base import Digest
+from schemas.canonical import digest_of
+from schemas.decision import Decision, KeyBox
+from schemas.evaluation import Evaluation
+from schemas.snapshot import Placed
+from schemas.visit import Contestant, VisitRequest
+
+LAYOUT = "contiguous"
+
+
+def round_request(contest: Contest, round_number: int, settings: VisitSettings, seed: str) -> VisitRequest:
+    """One round: every finalist, the incumbent and the control once, in an order drawn from ``seed``.
+
+    All go through the timed workloads in one common random order and meet the same secret inputs (``seed``).
+    """
+    assert contest.incumbent is not None
+    control = Contestant(
+        role="control", solution=contest.incumbent.solution, solution_digest=contest.incumbent.solution_digest
+    )
+    order = [*contest.finalists, contest.incumbent.model_copy(update={"role": "incumbent"}), control]
+    workloads = [item.workload for item in contest.timed]
+    shuffle = random.Random(digest_of([seed, round_number, contest.definition.digest]))
+    shuffle.shuffle(order)
+    shuffle.shuffle(workloads)
+    return VisitRequest(
+        definition=contest.definition, workloads=tuple(workloads), contestants=tuple(order), stage="confirm",
+        round=round_number, seed=seed, warmup_count=settings.warmup_count, sample_count=settings.sample_count,
+        input_sets=settings.input_sets, sampling_draws=settings.sampling_draws, limits=settings.limits,
+        mode=settings.mode, blob_root=settings.blob_root,
+    )  # fmt: skip
+
+
+def decide(
+    contest: Contest, evaluations: Mapping[Digest, Evaluation], rules: Rules, device_class: str
+) -> list[Decision]:
+    """One Decision per key of the train side, timed or not: what is published always adds up to what was seen.
+
+    ``evaluations`` maps digest -> confirm-stage Evaluation of this definition (other stages are ignored).
+    """
+    rounds = Rounds.of(contest, evaluations)
+    cases = {
+        key: KeyCase(contest=contest, key=key, box=_box(contest, items, device_class), rounds=rounds, rules=rules)
+        for key, items in contest.keys.items()
+    }
+    return resolve([judge(case) for case in cases.values()])
+
+
+def needs_more_rounds(decisions: Sequence[Decision]) -> bool:
+    """True if another look may still change a verdict."""
+    return any(item.verdict == "not_enough_rounds" for item in decisions)
+
+
+def _box(contest: Contest, items: Sequence[Placed], device_class: str) -> KeyBox:
+    """Hull of the key's train points, on all of which every finalist passed the screen: outside it nothing is claimed.
+
+    Points of two keys differ in the class of some axis, so the boxes of a definition never overlap.
+    """
+    points = [item.workload.axes for item in items]
+    return KeyBox(
+        definition_digest=contest.definition.digest,
+        device_class=device_class,
+        layout=LAYOUT,
+        axes={name: (min(p[name] for p in points), max(p[name] for p in points)) for name in sorted(points[0])},
+    )

@@ -1,0 +1,187 @@
+"""One contestant against one workload, seen from the referee: regions out, outputs in, judged.
+
+In: a case (definition, workload, seed) and what the contestant's process reported. Out: plans, descriptors, verdicts.
+"""
+
+from typing import Any
+
+import torch
+
+from fib_core.device import regions, sampling
+from fib_core.device.compare import Finding, compare
+from fib_core.device.inputs import build_inputs, secret_seed
+from fib_core.device.reference import compile_reference, expected_outputs
+from fib_core.device.verdict import Verdict, merge_figures
+from fib_core.errors import ContractError
+from schemas.definition import Definition
+from schemas.evaluation import ErrorFigures, Status
+from schemas.workload import Workload
+
+_INPUT_MUTATED = "input_mutated"
+
+
+class Case:
+    """Inputs and expected outputs of one workload, one of each per input set, built on first use."""
+
+    def __init__(self, definition: Definition, workload: Workload, options: dict[str, Any]) -> None:
+        self.definition, self.workload, self.options = definition, workload, options
+        self.samples = any(rule.kind == "samples" for rule in definition.policy.outputs.values())
+        self._inputs: dict[int, dict[str, Any]] = {}
+        self._expected: dict[int, dict[str, Any]] = {}
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory that :meth:`forget` gives back."""
+        tensors = [value for values in self._inputs.values() for value in values.values()]
+        return sum(value.nbytes for value in tensors if isinstance(value, torch.Tensor))
+
+    def forget(self) -> None:
+        """Drop the inputs; expected outputs stay, since a reference may be slow."""
+        self._inputs.clear()
+
+    def inputs(self, index: int) -> dict[str, Any]:
+        """Private, pristine inputs of one set."""
+        if index not in self._inputs:
+            options = self.options
+            self._inputs[index] = build_inputs(
+                self.definition, self.workload, options["seed"], index, options["blob_root"]
+            )
+        return self._inputs[index]
+
+    def expected(self, index: int) -> dict[str, Any]:
+        """What the reference says about one set."""
+        if index not in self._expected:
+            run = compile_reference(self.definition)
+            outputs = expected_outputs(self.definition, run, self.inputs(index))
+            self._expected[index] = {slot.name: _shaped(outputs[slot.name], slot) for slot in self.output_layout().slots}
+        return self._expected[index]
+
+    def output_layout(self) -> regions.Layout:
+        """Places of one call's outputs."""
+        specs = self.definition.outputs
+        shapes = {name: self.definition.shape_of(name, self.workload.axes) or () for name in specs}
+        return regions.plan((name, spec.dtype, shapes[name]) for name, spec in specs.items())
+
+
+def _shaped(expected: Any, slot: regions.Slot) -> Any:
+    """A reference may drop or add unit axes; any other shape breaks its own definition."""
+    if [size for size in expected.shape if size != 1] != [size for size in slot.shape if size != 1]:
+        raise ContractError(f"the reference returns shape {list(expected.shape)} for {slot.name}, declared {list(slot.shape)}")
+    return expected.reshape(slot.shape)
+
+
+class Bout:
+    """Fresh regions for one contestant and one workload; every output of every call is judged."""
+
+    def __init__(self, case: Case, salt: str) -> None:
+        self.case = case
+        options = case.options
+        calls = options["warmup_count"] + options["sample_count"]
+        # Warm-up calls use the last set, so that the first timed call meets contents that were never seen.
+        self.calls = [(i - options["warmup_count"]) % options["input_sets"] for i in range(calls)]
+        self._open([case.inputs(index) for index in range(options["input_sets"])], salt)
+        if not case.samples:
+            for index in sorted(set(self.calls)):
+                case.expected(index)  # now, not while a deadline of the contestant runs
+
+    def _open(self, sets: list[dict[str, Any]], salt: str) -> None:
+        definition = self.case.definition
+        self.pristine = [{n: v for n, v in values.items() if isinstance(v, torch.Tensor)} for values in sets]
+        specs = [(name, definition.inputs[name].dtype, tuple(v.shape)) for name, v in self.pristine[0].items()]
+        self.layout, self.outputs = regions.plan(specs), self.case.output_layout()
+        self.fds = [regions.create(self.layout.total_bytes) for _ in sets]
+        self.shared = [regions.attach(fd, self.layout.total_bytes) for fd in self.fds]
+        for region, values in zip(self.shared, self.pristine, strict=True):
+            for slot in self.layout.slots:
+                regions.view(region, slot).copy_(values[slot.name])
+        total = self.outputs.total_bytes * len(self.calls)
+        self.fds.append(regions.create(total))
+        self.region = regions.attach(self.fds[-1], total)
+        self.plan: dict[str, Any] = {
+            "order": list(definition.inputs),
+            "scalars": {n: v for n, v in sets[0].items() if not isinstance(v, torch.Tensor)},
+            "inputs": self.layout.as_json(),
+            "outputs": self.outputs.as_json(),
+            "mutates": definition.mutates,
+            "calls": self.calls,
+            "call_seed": secret_seed(self.case.options["seed"], "calls", salt, self.case.workload.digest),
+        }
+
+    def judge(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Mutation first, then values; the first wrong call decides, figures cover the calls up to it."""
+        mutated = self.mutated()
+        if mutated is not None:
+            return mutated.as_json()
+        errors: dict[str, ErrorFigures] = {}
+        for call, chosen in enumerate(self.calls):
+            finding = self._sample_finding(call, chosen) if self.case.samples else self._values(call, chosen, errors)
+            if finding is not None:
+                verdict = Verdict(Status.INCORRECT_NUMERICAL, finding.rule, f"call {call}: {finding.reason}", errors)
+                return verdict.as_json()
+        return Verdict(Status.PASSED, errors=errors).as_json()
+
+    def mutated(self) -> Verdict | None:
+        """CHEATED if the contestant wrote an input; what it may write, it got as a private copy."""
+        for values, region in zip(self.pristine, self.shared, strict=True):
+            for slot in self.layout.slots:
+                now, then = regions.view(region, slot), values[slot.name]
+                if not torch.equal(regions.bytes_of(now), regions.bytes_of(then)):
+                    return Verdict(Status.CHEATED, _INPUT_MUTATED, f"input {slot.name} was written to")
+        return None
+
+    def output(self, call: int, name: str) -> Any:
+        """One output of one call, as the contestant left it."""
+        slot = next(slot for slot in self.outputs.slots if slot.name == name)
+        return regions.view(self.region, slot, call * self.outputs.total_bytes)
+
+    def _values(self, call: int, chosen: int, errors: dict[str, ErrorFigures]) -> Finding | None:
+        definition = self.case.definition
+        incumbent = self.case.options["incumbent_errors"].get(self.case.workload.digest, {})
+        for name, expected in self.case.expected(chosen).items():
+            actual = self.output(call, name)
+            rule, dtype = definition.policy.outputs[name], definition.outputs[name].dtype
+            comparison = compare(actual, expected, rule, dtype, incumbent.get(name))
+            errors[name] = merge_figures(errors.get(name), comparison.figures)
+            if comparison.finding is not None:
+                finding = comparison.finding
+                return Finding(finding.rule, f"output {name}: {finding.reason}")
+        return None
+
+    def _sample_finding(self, call: int, chosen: int) -> Finding | None:
+        rows = sampling.Rows.of(self.case.inputs(chosen))
+        limits = sampling.thresholds(rows, sampling.MASK_SLACK)
+        draws = self.output(call, next(iter(self.case.definition.outputs)))
+        return sampling.mask_finding(rows, limits, draws.reshape(1, -1))
+
+
+class DrawBout(Bout):
+    """One secret row repeated over the batch, drawn many times: is it the right distribution?"""
+
+    def __init__(self, case: Case, salt: str) -> None:
+        self.case = case
+        inputs = case.inputs(0)
+        self._row = sampling.liveliest_row(sampling.Rows.of(inputs))
+        batch = inputs["probs"].shape[0]
+        repeated = {
+            name: value[self._row].expand_as(value).contiguous() if isinstance(value, torch.Tensor) else value
+            for name, value in inputs.items()
+        }
+        self.calls = [0] * max(2, -(-case.options["sampling_draws"] // batch))
+        self._rows = sampling.Rows.of(repeated)
+        self._open([repeated], salt + "draws")
+
+    def judge(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Mask and distribution over the calls that were made."""
+        name = next(iter(self.case.definition.outputs))
+        draws = torch.stack([self.output(call, name).reshape(-1).to(torch.int64) for call in range(message["calls"])])
+        finding = sampling.mask_finding(self._rows, sampling.thresholds(self._rows, sampling.MASK_SLACK), draws)
+        draws_made, power = draws.numel(), None
+        if finding is None:
+            generator = torch.Generator().manual_seed(secret_seed(self.case.options["seed"], "cells"))
+            test = sampling.distribution_test(self._rows, 0, draws, generator)
+            finding, power = test.finding, test.power
+        mutated = self.mutated()
+        verdict = Verdict(Status.PASSED)
+        if finding is not None:
+            verdict = Verdict(Status.INCORRECT_NUMERICAL, finding.rule, finding.reason)
+        return (mutated or verdict).as_json() | {"draws": draws_made, "power": power}

@@ -1,0 +1,159 @@
+"""A forked process under supervision: ask it something, within a deadline and a memory limit. Torch-free.
+
+In: messages. Out: replies, or a :class:`Death` that says how it ended. Passes no verdict.
+"""
+
+import os
+import select
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from fib_core.device.channel import Channel, ChannelClosed
+from fib_core.device.zygote_client import Zygote
+
+_POLL_S = 0.05
+_STALL_S = 5.0
+_EXIT_S = 2.0
+_LOG_BYTES = 64 * 1024
+_PROCESSES_MAX = 64
+
+
+class Death(Exception):
+    """The child will not answer any more. ``cause``: exit, signal, timeout, memory_limit or process_limit."""
+
+    def __init__(self, cause: str, detail: str) -> None:
+        self.cause, self.detail = cause, detail
+        super().__init__(f"{cause}: {detail}")
+
+
+class Child:
+    """One referee or candidate."""
+
+    def __init__(self, zygote: Zygote, role: str, options: dict[str, Any], memory_bytes: int | None = None) -> None:
+        self._zygote, self._memory_bytes = zygote, memory_bytes
+        self._channel, theirs = Channel.pair(_STALL_S)
+        self._log_fd, log_write = os.pipe2(os.O_CLOEXEC)
+        self._log = bytearray()
+        os.set_blocking(self._log_fd, False)
+        try:
+            self.pid = zygote.fork(role, theirs, log_write, options)
+        finally:
+            theirs.close()
+            os.close(log_write)
+
+    def ask(
+        self, message: dict[str, Any], limit_s: float, fds: Sequence[int] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Reply and its descriptors; raises :class:`Death` (the child and its group are gone by then) or ``ZygoteDied``."""
+        deadline = time.monotonic() + limit_s
+        try:
+            self._channel.send(message, fds)
+            self._await_reply(deadline, limit_s)
+            return self._channel.receive()
+        except ChannelClosed as error:
+            raise self._death_of(error) from error
+
+    def end(self) -> None:
+        """Kill it if it lives, wait for its end, close what belongs to it."""
+        try:
+            self._kill()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._drain()
+        self._channel.close()
+        if self._log_fd >= 0:
+            os.close(self._log_fd)
+            self._log_fd = -1
+
+    @property
+    def log(self) -> str:
+        """First half and last half of what it printed, at most 64 KiB."""
+        self._drain()
+        return self._log.decode(errors="replace")
+
+    def _await_reply(self, deadline: float, limit_s: float) -> None:
+        poll = select.poll()
+        for fd in (self._channel.fileno(), self._zygote.fileno(), self._log_fd):
+            poll.register(fd, select.POLLIN)
+        next_look = time.monotonic() + _POLL_S
+        while True:
+            ready = {fd for fd, _ in poll.poll(_POLL_S * 1000)}
+            if self._log_fd in ready and not self._drain():
+                poll.unregister(self._log_fd)
+            if self._channel.fileno() in ready:
+                return
+            if self._zygote.fileno() in ready:
+                self._zygote.pump()
+            now = time.monotonic()
+            if now >= next_look:
+                self._check_size()
+                next_look = now + _POLL_S
+            if now > deadline:
+                self._kill()
+                raise Death("timeout", f"no answer within {limit_s:.3g} s")
+
+    def _death_of(self, error: ChannelClosed) -> Death:
+        code = self._zygote.wait(self.pid, _EXIT_S / 2)
+        if code is None:
+            self._kill()
+            return Death("exit", f"it stopped answering without ending ({error})")
+        if code < 0:
+            return Death("signal", f"killed by signal {-code}")
+        return Death("exit", f"the process ended with exit code {code}")
+
+    def _kill(self) -> None:
+        self._zygote.kill(self.pid)
+        self._zygote.wait(self.pid, _EXIT_S)
+
+    def _check_size(self) -> None:
+        if self._memory_bytes is None:
+            return
+        pids = _family(self.pid)
+        used = sum(_resident_bytes(pid) for pid in pids)
+        if used > self._memory_bytes:
+            self._kill()
+            raise Death("memory_limit", f"{used >> 20} MiB resident, {self._memory_bytes >> 20} MiB allowed")
+        if len(pids) > _PROCESSES_MAX:
+            self._kill()
+            raise Death("process_limit", f"more than {_PROCESSES_MAX} processes")
+
+    def _drain(self) -> bool:
+        """Read what was printed; keep the head and the tail. False at the end of the stream."""
+        with suppress(BlockingIOError):
+            while self._log_fd >= 0:
+                chunk = os.read(self._log_fd, _LOG_BYTES)
+                if not chunk:
+                    return False
+                self._log += chunk
+                if len(self._log) > _LOG_BYTES:
+                    half = _LOG_BYTES // 2
+                    self._log = self._log[:half] + self._log[-half:]
+                if len(chunk) < _LOG_BYTES:
+                    break  # a flood must not keep us from the deadline
+        return True
+
+
+def _family(pid: int) -> list[int]:
+    """The process and its living descendants."""
+    found, queue = [pid], [pid]
+    while queue and len(found) <= 2 * _PROCESSES_MAX:
+        for task in Path(f"/proc/{queue.pop()}/task").glob("*/children"):
+            with suppress(OSError):
+                children = [int(text) for text in task.read_text().split()]
+                found += children
+                queue += children
+    return found
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0

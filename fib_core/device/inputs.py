@@ -1,0 +1,131 @@
+"""Inputs from recipes: secret random contents, rebuilt structures, captured tensors, scalars.
+
+In: a definition, a workload, a secret seed, the number of the input set. Out: values in call order. Deterministic, so that
+whoever holds the seed can build the same inputs again. Raises :class:`UnsupportedInput` or :class:`ContractError`, which
+are never a verdict on a kernel.
+"""
+
+import hashlib
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import torch
+
+from fib_core.device.regions import torch_dtype
+from fib_core.errors import ContractError, UnsupportedInput
+from schemas.definition import Definition
+from schemas.workload import RandomInput, SafetensorsInput, ScalarInput, StructuredInput, Workload
+
+_ROPE_BASE = 1e4
+
+
+def secret_seed(seed: str, *parts: object) -> int:
+    """63 bits that nobody without ``seed`` can predict."""
+    text = "\x1f".join([seed, *map(str, parts)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def build_inputs(
+    definition: Definition, workload: Workload, seed: str, set_index: int, blob_root: str | None
+) -> dict[str, Any]:
+    """Tensors and scalars by input name, in the definition's order."""
+    missing = [name for name in definition.inputs if name not in workload.inputs]
+    if missing:
+        raise ContractError(f"{definition.name}: the workload has no recipe for {', '.join(missing)}")
+    values = {}
+    for name in definition.inputs:
+        generator = torch.Generator().manual_seed(secret_seed(seed, workload.digest, set_index, name))
+        values[name] = _value(definition, workload, name, generator, blob_root)
+    return values
+
+
+def _value(
+    definition: Definition, workload: Workload, name: str, generator: torch.Generator, blob_root: str | None
+) -> Any:
+    recipe, dtype = workload.inputs[name], definition.inputs[name].dtype
+    shape = definition.shape_of(name, workload.axes)
+    if isinstance(recipe, ScalarInput):
+        return recipe.value if shape is None else torch.full(shape, recipe.value, dtype=torch_dtype(dtype))
+    if shape is None:
+        raise UnsupportedInput(f"{definition.name}: scalar input {name} needs a value, not a {recipe.type} recipe")
+    if isinstance(recipe, RandomInput):
+        return random_tensor(f"{definition.name}.{name}", recipe.distribution, shape, dtype, generator)
+    value = _structured(recipe) if isinstance(recipe, StructuredInput) else _captured(recipe, blob_root)
+    if tuple(value.shape) != shape:
+        raise ContractError(f"{definition.name}: input {name} has shape {list(value.shape)}, axes say {list(shape)}")
+    return value.to(torch_dtype(dtype)).contiguous()
+
+
+def _structured(recipe: StructuredInput) -> Any:
+    from fib_core.structure import GENERATORS
+
+    if recipe.generator not in GENERATORS:
+        raise UnsupportedInput(f"unknown structural generator {recipe.generator!r}")
+    try:
+        return torch.from_numpy(GENERATORS[recipe.generator](**recipe.params).copy())
+    except (TypeError, ValueError) as error:
+        raise ContractError(f"structural generator {recipe.generator}: {error}") from error
+
+
+def _captured(recipe: SafetensorsInput, blob_root: str | None) -> Any:
+    from safetensors import SafetensorError, safe_open
+
+    inside = PurePosixPath(recipe.path)
+    if blob_root is None or inside.is_absolute() or ".." in inside.parts:
+        raise UnsupportedInput(f"blob {recipe.path}: no dataset root was given, or the path leaves it")
+    path = Path(blob_root) / inside
+    try:
+        with safe_open(path, framework="pt") as blob:
+            return blob.get_tensor(recipe.tensor_key)
+    except FileNotFoundError as error:
+        raise UnsupportedInput(f"blob {path} is missing; fetch the dataset's blobs") from error
+    except SafetensorError as error:
+        raise ContractError(f"not readable as safetensors (key {recipe.tensor_key}): {error}", str(path)) from error
+
+
+def random_tensor(
+    label: str, distribution: str | None, shape: tuple[int, ...], dtype: str, generator: torch.Generator
+) -> Any:
+    """Fresh values of a named distribution; None is the standard normal."""
+    if not dtype.startswith(("float", "bfloat")):
+        raise UnsupportedInput(f"{label}: random {dtype} contents mean nothing; give a blob or a structured recipe")
+    if distribution == "cos_sin_cache":
+        return _cos_sin_cache(shape).to(torch_dtype(dtype))
+    noise = torch.randn(shape, generator=generator)
+    if distribution not in _SHAPERS:
+        raise UnsupportedInput(f"{label}: unknown distribution {distribution!r}; known: {', '.join(map(str, _SHAPERS))}")
+    return _narrow(_SHAPERS[distribution](noise), dtype)
+
+
+def _narrow(values: Any, dtype: str) -> Any:
+    target = torch_dtype(dtype)
+    if dtype.startswith("float8"):
+        limit = torch.finfo(target).max
+        values = values.clamp(-limit, limit)
+    return values.to(target)
+
+
+def _uniform(noise: Any) -> Any:
+    return torch.special.ndtr(noise)  # the normal's own distribution function: uniform, from the same secret stream
+
+
+_SHAPERS: dict[str | None, Any] = {
+    None: lambda noise: noise,
+    "normal": lambda noise: noise,
+    "probs": lambda noise: torch.softmax(noise * 2, dim=-1),
+    "block_scale": lambda noise: (0.5 + _uniform(noise)) * 1e-2,
+    "weight": lambda noise: noise / max(noise.shape[-1], 1) ** 0.5,
+    "norm_weight": lambda noise: 1 + 0.1 * noise,
+    "routing_logits": lambda noise: noise * 2,
+    "routing_bias": lambda noise: noise * 0.02,
+}
+
+
+def _cos_sin_cache(shape: tuple[int, ...]) -> Any:
+    """Rows of positions, columns [cos | sin] of half the rotary dimension each (RoFormer's angles, base 1e4)."""
+    if len(shape) != 2 or shape[1] % 2:
+        raise UnsupportedInput(f"cos_sin_cache needs [positions, even rotary dim], not {list(shape)}")
+    half = shape[1] // 2
+    frequencies = _ROPE_BASE ** (-torch.arange(half, dtype=torch.float64) / half)
+    angles = torch.arange(shape[0], dtype=torch.float64)[:, None] * frequencies
+    return torch.cat([angles.cos(), angles.sin()], dim=1)

@@ -1,0 +1,105 @@
+"""Shared memory between referee and candidate: sealed memfds with tensors at fixed places.
+
+In: names, dtypes, shapes. Out: slots (places), descriptors, tensors over the mapping. Knows nothing of what they mean.
+"""
+
+import fcntl
+import math
+import mmap
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from fib_core.errors import UnsupportedInput
+
+_ALIGN = 256  # wider than any vector register or cache line, so that every tensor starts alike
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+_DTYPES = {
+    "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
+    "float8_e4m3fn": torch.float8_e4m3fn, "float8_e5m2": torch.float8_e5m2,
+    "int64": torch.int64, "int32": torch.int32, "int16": torch.int16, "int8": torch.int8, "bool": torch.bool,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Place of one tensor in a region."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def parse(cls, body: dict[str, Any]) -> "Slot":
+        """Inverse of ``asdict`` after a trip through JSON."""
+        return cls(body["name"], body["dtype"], tuple(body["shape"]), body["offset"])
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the tensor without padding."""
+        return int(math.prod(self.shape)) * int(torch_dtype(self.dtype).itemsize)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Slots of one region and the bytes that it needs."""
+
+    slots: tuple[Slot, ...]
+    total_bytes: int
+
+    def as_json(self) -> dict[str, Any]:
+        """For the other end of a socket."""
+        return {"slots": [asdict(slot) for slot in self.slots], "total_bytes": self.total_bytes}
+
+    @classmethod
+    def parse(cls, body: dict[str, Any]) -> "Layout":
+        """Inverse of :meth:`as_json`."""
+        return cls(tuple(Slot.parse(slot) for slot in body["slots"]), body["total_bytes"])
+
+
+def torch_dtype(name: str) -> Any:
+    """Torch's dtype of a schema dtype name."""
+    if name not in _DTYPES:
+        raise UnsupportedInput(f"dtype {name} cannot be held by a tensor on this device")
+    return _DTYPES[name]
+
+
+def plan(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> Layout:
+    """Lay (name, dtype, shape) triples out one after the other."""
+    slots, offset = [], 0
+    for name, dtype, shape in tensors:
+        slot = Slot(name, dtype, shape, offset)
+        slots.append(slot)
+        offset += -(-slot.size_bytes // _ALIGN) * _ALIGN
+    return Layout(tuple(slots), max(offset, _ALIGN))
+
+
+def create(total_bytes: int) -> int:
+    """A fresh anonymous region; sealed, so that no other holder can shrink it under our feet (SIGBUS)."""
+    fd = os.memfd_create("fib", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, total_bytes)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+    return fd
+
+
+def attach(fd: int, total_bytes: int) -> Any:
+    """Map a region as bytes, pages faulted in now, so that no timed call pays for that."""
+    return torch.frombuffer(mmap.mmap(fd, total_bytes, mmap.MAP_SHARED | mmap.MAP_POPULATE), dtype=torch.uint8)
+
+
+def view(region: Any, slot: Slot, base: int = 0) -> Any:
+    """The tensor in ``slot``, ``base`` bytes into the region."""
+    dtype = torch_dtype(slot.dtype)
+    if slot.size_bytes == 0:
+        return torch.empty(slot.shape, dtype=dtype)
+    start = base + slot.offset
+    return region[start : start + slot.size_bytes].view(dtype).reshape(slot.shape)
+
+
+def bytes_of(tensor: Any) -> Any:
+    """A contiguous tensor's memory as uint8, for bitwise comparison and poisoning."""
+    return tensor.reshape(-1).view(torch.uint8)

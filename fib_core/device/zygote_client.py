@@ -1,0 +1,120 @@
+"""The worker's side of the zygote: start it, have children forked, learn of their ends. Torch-free, no verdicts.
+
+In: roles and sockets. Out: pids and exit codes (negative = signal). Raises :class:`ZygoteDied`.
+"""
+
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from fib_core.device.channel import Channel, ChannelClosed
+from fib_core.device.faults import ZygoteDied
+
+_START_S = 180.0  # a cold torch import on a slow disk
+_REPLY_S = 20.0
+# Pools must not exist in a process that forks; the referee asks torch for its threads itself. PASSIVE: idle pool threads
+# must sleep, not spin, while a contestant is timed.
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
+    "TRITON_INTERPRET": "1", "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false",
+}  # fmt: skip
+
+
+class Zygote:
+    """A running fork server. Closing our end of the socket ends it and all its children."""
+
+    def __init__(self) -> None:
+        self._control, theirs = Channel.pair(stall_s=_REPLY_S)
+        self._errors = tempfile.TemporaryFile()
+        self._exits: dict[int, int] = {}
+        command = [sys.executable, "-m", "fib_core.device.zygote", str(theirs.fileno())]
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                start_new_session=True,
+                env=os.environ | _ENVIRONMENT,
+            )
+        self.facts = self._expect("ready", _START_S)
+
+    @property
+    def pid(self) -> int:
+        """For people and tests."""
+        return self._process.pid
+
+    def fileno(self) -> int:
+        """Readable when exits (or the zygote's own end) are to be learnt by :meth:`pump`."""
+        return self._control.fileno()
+
+    def alive(self) -> bool:
+        """Is it there? Asked before each visit."""
+        return self._process.poll() is None
+
+    def fork(self, role: str, channel: socket.socket, log_fd: int, options: dict[str, Any]) -> int:
+        """Pid of a new child that converses on ``channel``; both descriptors stay open here."""
+        self._tell({"command": "fork", "role": role, "options": options}, [channel.fileno(), log_fd])
+        return int(self._expect("forked", _REPLY_S)["forked"])
+
+    def kill(self, pid: int) -> None:
+        """End a child and its process group; harmless if it is gone (the zygote knows, so no pid is ever reused)."""
+        self._tell({"command": "kill", "pid": pid})
+
+    def exit_code(self, pid: int) -> int | None:
+        """How a child ended, if it has."""
+        return self._exits.get(pid)
+
+    def wait(self, pid: int, limit_s: float) -> int | None:
+        """Exit code, waiting at most ``limit_s`` for each piece of news."""
+        while pid not in self._exits and self._readable(limit_s):
+            self.pump()
+        return self._exits.get(pid)
+
+    def pump(self) -> dict[str, Any]:
+        """Take one message in; exits are remembered."""
+        try:
+            message, _ = self._control.receive()
+        except ChannelClosed as error:
+            raise ZygoteDied(f"the fork server is gone: {error}{self._last_words()}") from error
+        if "exited" in message:
+            self._exits[message["exited"]] = message["code"]
+        return message
+
+    def close(self) -> None:
+        """Hang up and reap; its children die with it."""
+        self._control.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+    def _tell(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
+        try:
+            self._control.send(message, fds or [])
+        except ChannelClosed as error:
+            raise ZygoteDied(f"the fork server is gone: {error}{self._last_words()}") from error
+
+    def _expect(self, key: str, limit_s: float) -> dict[str, Any]:
+        while self._readable(limit_s):
+            message = self.pump()
+            if key in message:
+                return message
+        raise ZygoteDied(f"the fork server said nothing for {limit_s:g} s{self._last_words()}")
+
+    def _readable(self, limit_s: float) -> bool:
+        poll = select.poll()
+        poll.register(self._control.fileno(), select.POLLIN)
+        return bool(poll.poll(limit_s * 1000))
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        text = self._errors.read().decode(errors="replace").strip()
+        return f"; its last words: {text[-2000:]}" if text else ""

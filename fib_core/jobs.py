@@ -1,0 +1,37 @@
+"""Job of one (definition, workload, contestant) in a visit, so that whoever submits can look it up before measuring.
+
+In: records. Out: a Job. Pure; the timer is the one that the device of this environment uses.
+"""
+
+from schemas.definition import Definition
+from schemas.environment import Environment
+from schemas.evaluation import Job, Timer
+from schemas.visit import Contestant, VisitRequest
+from schemas.workload import Workload
+
+# Draws that tell a total variation distance of 0.05 from nothing with power 0.999, at the cells that the device pools.
+FULL_POWER_DRAWS = 12_288
+
+
+def timer_of(environment: Environment) -> Timer:
+    """The timer that a device class is measured with."""
+    return "cuda_event" if environment.device_class.startswith("sm_") else "perf_counter"
+
+
+def job_for(
+    definition: Definition, workload: Workload, contestant: Contestant, request: VisitRequest, environment: Environment
+) -> Job:
+    """Seed, time and snapshot are not in it: equal questions have equal digests."""
+    return Job(
+        definition_digest=definition.digest,
+        workload_digest=workload.digest,
+        solution_digest=contestant.solution_digest,
+        policy_version=definition.policy.version,
+        stage=request.stage,
+        round=request.round,
+        device_class=environment.device_class,
+        library_versions=environment.libraries,
+        mode=request.mode,
+        timer=timer_of(environment),
+        role=contestant.role,
+    )

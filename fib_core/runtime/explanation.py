@@ -1,0 +1,142 @@
+"""Why a call would be served as it would. In: a pulled index, a definition's name, axis sizes. Out: a plain dictionary.
+
+Asks the same table as `apply`. Needs no torch: sizes and a device class are enough.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from fib_core.errors import ContractError
+from fib_core.runtime.pulled import PulledIndex
+from fib_core.runtime.table import Table
+
+if TYPE_CHECKING:
+    from schemas.decision import Decision
+    from schemas.index import IndexedDefinition, IndexEntry
+
+NEAREST_COUNT = 3
+ReadDecision = Callable[[str], "Decision | None"]
+
+
+def explain(
+    pulled: PulledIndex,
+    definition: str,
+    axes: Mapping[str, int],
+    device_class: str | None = None,
+    read_decision: ReadDecision = lambda digest: None,
+) -> dict[str, Any]:
+    """Which entry would serve a call of ``definition`` (name or digest) with ``axes``, on what evidence, or why none.
+
+    ``device_class`` defaults to the index's own. Raises ``ContractError`` for an unknown definition (close names are
+    suggested) and for axes that are missing, unknown or negative.
+    """
+    item = _find(pulled, definition)
+    table = Table(item, pulled.definitions[item.definition_digest], pulled.solutions)
+    sizes = _var_axes(table, axes)
+    device_class = device_class or pulled.index.device_class
+    match = table.find(sizes, device_class)
+    served_by = "your function" if match.entry is None else ("solution" if match.entry.solution_digest else "incumbent")
+    answer = {
+        "definition": item.name,
+        "definition_digest": item.definition_digest,
+        "axes": sizes,
+        "device_class": device_class,
+        "index_digest": pulled.index_digest,
+        "channel": pulled.channel,
+        "profile": pulled.index.profile,
+        "served_by": served_by,
+        "reason": match.reason or (match.entry.reason if match.entry else ""),
+        "detail": match.detail or ("" if match.entry else item.default_reason),
+    }
+    if match.entry is None:
+        return answer | {"solution": None, "entry": None, "evidence": None, "nearest": _nearest(table, sizes)}
+    return answer | {
+        "solution": _solution(pulled, match.entry.solution_digest),
+        "entry": {"key": match.entry.key, "box": _box(match.entry)},
+        "evidence": _evidence(item, match.entry, read_decision(match.entry.decision_digest)),
+        "nearest": [],
+    }
+
+
+def _find(pulled: PulledIndex, definition: str) -> "IndexedDefinition":
+    found = [item for item in pulled.index.definitions if definition in (item.name, item.definition_digest)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        digests = ", ".join(item.definition_digest for item in found)
+        raise ContractError(f"the index has {len(found)} definitions named {definition!r}; give a digest: {digests}")
+    names = sorted(item.name for item in pulled.index.definitions)
+    near = get_close_matches(definition, names, 5, 0.5) or names[:10]
+    raise ContractError(f"the index has no definition {definition!r}; close names: {', '.join(near) or 'none'}")
+
+
+def _var_axes(table: Table, axes: Mapping[str, int]) -> dict[str, int]:
+    names, constants = table.definition.var_axes, table.definition.const_axes
+    missing = [name for name in names if name not in axes]
+    unknown = [name for name, size in axes.items() if name not in names and constants.get(name) != size]
+    problems = [
+        *([f"missing: {', '.join(missing)}"] if missing else []),
+        *([f"not an axis of it, or fixed to another size: {', '.join(unknown)}"] if unknown else []),
+        *[f"{name} is negative" for name, size in axes.items() if size < 0],
+    ]
+    if problems:
+        wanted = " ".join(f"{name}=SIZE" for name in names) or "no axes at all"
+        raise ContractError(f"{table.definition.name} takes {wanted}; {'; '.join(problems)}")
+    return {name: axes[name] for name in names}
+
+
+def _solution(pulled: PulledIndex, digest: str | None) -> dict[str, Any] | None:
+    if digest is None:
+        return None
+    solution = pulled.solutions[digest]
+    return {"name": solution.name, "author": solution.author, "language": solution.spec.language, "digest": digest}
+
+
+def _box(entry: "IndexEntry") -> dict[str, list[int]]:
+    return {name: list(interval) for name, interval in entry.box.axes.items()}
+
+
+def _evidence(item: "IndexedDefinition", entry: "IndexEntry", decision: "Decision | None") -> dict[str, Any]:
+    """``control`` and ``estimates`` come from the decision itself and are None where that cannot be read."""
+    control = decision.control if decision else None
+    names = {"ratio", "interval", "standard_error", "p_value"}
+    return {
+        "against": {"incumbent": item.incumbent_name, "digest": item.incumbent_digest},
+        "ratio": entry.ratio,
+        "interval": list(entry.interval) if entry.interval else None,
+        "standard_error": entry.standard_error,
+        "rounds": entry.rounds,
+        "finalist_count": entry.finalist_count,
+        "control": control.model_dump(mode="json", include=names) if control else None,
+        "decision_digest": entry.decision_digest,
+        "decision_read": decision is not None,
+        "verdict": decision.verdict if decision else None,
+        "failed": list(decision.failed) if decision else None,
+        "min_effect": decision.min_effect if decision else None,
+    }
+
+
+def _nearest(table: Table, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
+    def gap(entry: "IndexEntry") -> tuple[float, str]:
+        return sum(_octaves(sizes.get(name), low, high) for name, (low, high) in entry.box.axes.items()), entry.key
+
+    return [
+        {
+            "key": entry.key,
+            "box": _box(entry),
+            "device_class": entry.box.device_class,
+            "solution_digest": entry.solution_digest,
+            "octaves_away": round(gap(entry)[0], 2),
+        }
+        for entry in sorted(table.indexed.entries, key=gap)[:NEAREST_COUNT]
+    ]
+
+
+def _octaves(size: int | None, low: int, high: int) -> float:
+    """How many doublings lie between a size and an interval."""
+    if size is None:
+        return 0.0
+    nearest = min(max(size, low), high)
+    return abs(math.log2(1 + size) - math.log2(1 + nearest))

@@ -1,0 +1,137 @@
+"""Room 3, split: weighted Workloads in, a frozen Snapshot (train / holdout / stress) out.
+
+A family (axis class with length structure) falls on its side by a keyed hash alone, so growing traffic moves nobody.
+Knows nothing of candidates or times.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from fib_core.axisclass import class_key
+from fib_core.structure import recipes_for, stress_points
+from schemas.base import Digest
+from schemas.canonical import digest_of
+from schemas.definition import Definition
+from schemas.numerics import POLICY_VERSION
+from schemas.snapshot import Placed, Snapshot, Split
+from schemas.workload import Workload
+
+STRESS = "stress"
+HOLDOUT_SHARE = 0.20
+FAMILIES_FOR_HOLDOUT = 5
+
+Weights = Literal["call_counts", "none"]
+Sides = Mapping[str, Split]
+
+
+def family_of(workload: Workload) -> str:
+    """Axis class and length structure: the unit that is never divided between sides."""
+    return f"{class_key(workload.axes)}|{workload.structure_class}"
+
+
+def stress_workloads(definition: Definition, limit: int = 2) -> list[Workload]:
+    """Awkward calls that no log need contain, from the constraints; raises UnsupportedInput if inputs are unknown."""
+    return [
+        Workload(
+            definition_digest=definition.digest,
+            axes=point.axes,
+            inputs=recipes_for(definition, point.axes, point.structure, point.scalars),
+            structure_class=STRESS,
+            tags=(STRESS,),
+        )
+        for point in stress_points(definition, limit)
+    ]
+
+
+def split(
+    workloads: Sequence[Workload],
+    definitions: Mapping[str, Definition],
+    incumbents: Mapping[Digest, Sequence[Digest]],
+    key: str,
+    weights: Weights,
+    stress: Sequence[Workload] = (),
+    earlier: Sides | None = None,
+) -> Snapshot:
+    """Freeze the dataset. ``key`` is the secret of the hash; ``earlier`` (from :func:`sides_of`) keeps known families.
+
+    Workloads tagged ``stress`` go to the stress side. Equal workloads are placed once; weights sum to 1 per definition.
+    """
+    traffic = _distinct(item for item in workloads if STRESS not in item.tags)
+    known = {item.digest for item in traffic}
+    awkward = [item for item in _distinct([*workloads, *stress]) if STRESS in item.tags and item.digest not in known]
+    by_definition: defaultdict[Digest, list[Workload]] = defaultdict(list)
+    for workload in traffic:
+        by_definition[workload.definition_digest].append(workload)
+    placed = [item for members in by_definition.values() for item in _place(members, key, weights, earlier or {})]
+    placed += [Placed(workload=item, split="stress", family=family_of(item), weight=0.0) for item in awkward]
+    return Snapshot(
+        definitions=tuple(definitions[name] for name in sorted(definitions)),
+        workloads=tuple(sorted(placed, key=lambda item: (item.workload.definition_digest, item.workload.digest))),
+        incumbents={digest: tuple(chosen) for digest, chosen in sorted(incumbents.items())},
+        weights=weights,
+        split_key=key,
+        policy_version=POLICY_VERSION,
+    )
+
+
+def sides_of(snapshot: Snapshot) -> dict[str, Split]:
+    """Family digest -> side, to be handed to the next split as ``earlier``."""
+    return {
+        _family_digest(item.workload.definition_digest, item.family): item.split
+        for item in snapshot.workloads
+        if item.split != "stress"
+    }
+
+
+def _place(members: list[Workload], key: str, weights: Weights, earlier: Sides) -> list[Placed]:
+    families = {family_of(member) for member in members}
+    sides = _sides(members[0].definition_digest, families, key, earlier)
+    counted = weights == "call_counts" and all(member.call_count for member in members)
+    shares = [float(member.call_count or 1) if counted else 1.0 for member in members]
+    # Without counts every workload weighs 1: no traffic is claimed. With counts the weight is a share.
+    total = sum(shares) if counted else 1.0
+    return [
+        Placed(workload=member, split=sides[family_of(member)], family=family_of(member), weight=share / total)
+        for member, share in zip(members, shares, strict=True)
+    ]
+
+
+def _sides(definition_digest: Digest, families: set[str], key: str, earlier: Sides) -> dict[str, Split]:
+    digests = {family: _family_digest(definition_digest, family) for family in families}
+    hashes = {family: _keyed_hash(key, digest) for family, digest in digests.items()}
+    sides: dict[str, Split] = {
+        family: earlier.get(digests[family], "holdout" if hashes[family] < HOLDOUT_SHARE else "train")
+        for family in families
+    }
+    free = sorted((family for family in families if digests[family] not in earlier), key=lambda item: hashes[item])
+    if free and len(families) >= FAMILIES_FOR_HOLDOUT and "holdout" not in sides.values():
+        sides[free[0]] = "holdout"
+    if free and "train" not in sides.values():
+        sides[free[-1]] = "train"
+    return sides
+
+
+def _family_digest(definition_digest: Digest, family: str) -> str:
+    return digest_of([definition_digest, family])
+
+
+def _keyed_hash(key: str, digest: str) -> float:
+    """Uniform in [0, 1)."""
+    body = hashlib.sha256(f"{key}\n{digest}".encode()).digest()
+    return int.from_bytes(body[:8], "big") / 2**64
+
+
+def _distinct(workloads: Iterable[Workload]) -> list[Workload]:
+    """One of each digest; counts of equal workloads add up."""
+    groups: defaultdict[str, list[Workload]] = defaultdict(list)
+    for workload in workloads:
+        groups[workload.digest].append(workload)
+    return [_merged(members) for _, members in sorted(groups.items())]
+
+
+def _merged(members: list[Workload]) -> Workload:
+    counts = [member.call_count for member in members if member.call_count is not None]
+    total = sum(counts) if counts else None
+    return members[0] if len(members) == 1 else members[0].model_copy(update={"call_count": total})

@@ -1,0 +1,40 @@
+"""The command line ``fib``. Each file registers one group of commands; heavy imports stay inside the commands."""
+
+import importlib
+import sys
+
+import typer
+from rich.console import Console
+
+_GROUPS = ("run", "check", "evaluate", "pull", "explain", "ui", "doctor")
+
+
+def build_app() -> typer.Typer:
+    """Assemble the commands."""
+    app = typer.Typer(
+        name="fib",
+        help="Decides which GPU kernel an LLM server should run, with the evidence beside every decision.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    for group in _GROUPS:
+        importlib.import_module(f"flows.cli.{group}").register(app)
+    return app
+
+
+def main() -> None:
+    """Run the command line; an expected error is one sentence on stderr and exit code 2 (3: too many INVALID)."""
+    from fib_core.errors import FibError, TooManyInvalid
+
+    try:
+        build_app()()
+    except TooManyInvalid as error:
+        Console(stderr=True).print(f"[bold red]too many invalid:[/] {error}", highlight=False)
+        sys.exit(3)
+    except FibError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted; start the same command again to go on where it stopped")
+        sys.exit(130)

@@ -1,0 +1,118 @@
+"""``fib run``: the whole pipeline on a dataset; prints what was decided and where to look."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from schemas.decision import Profile
+
+REASONS_SHOWN = 40
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``fib run``."""
+    app.command("run")(run)
+
+
+def run(
+    dataset: Annotated[Path | None, typer.Option(help="flashinfer-trace folder; default: the bundled data")] = None,
+    profile: Annotated[str | None, typer.Option(help="quick or full")] = None,
+    channel: Annotated[str | None, typer.Option(help="channel to publish to (stable refuses quick)")] = None,
+    store: Annotated[str | None, typer.Option(help="object store: a directory or s3://bucket/prefix")] = None,
+    definition: Annotated[list[str] | None, typer.Option(help="only these definitions (repeat)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print only JSON on stdout")] = False,
+) -> None:
+    """Run the pipeline: collect, dedup, split, screen, confirm, dispatch, publish, report.
+
+    Start the same command again after an interruption: finished evaluations are found by Job and not repeated.
+    Exit codes: 0 done; 2 bad input; 3 too many evaluations spoiled by the machine.
+    """
+    from tasks.quiet import prepare_environment
+    from tasks.settings import Settings
+
+    settings = Settings()
+    chosen = _profile(profile)
+    prepare_environment(settings.home)
+    from flows.pipeline import pipeline
+
+    summary = pipeline(dataset, chosen, channel, store, definition)
+    if as_json:
+        shape = {name: value for name, value in summary.items() if name not in ("failures", "decisions")}
+        print(json.dumps(shape, indent=2))  # noqa: T201 - the machine-readable answer goes to stdout
+        return
+    show(summary, settings.home)
+
+
+def _profile(name: str | None) -> "Profile | None":
+    from fib_core.errors import ContractError
+
+    if name in (None, "quick", "full"):
+        return cast("Profile | None", name)
+    raise ContractError(f"--profile {name!r} is unknown; choose quick or full")
+
+
+def show(summary: dict[str, Any], home: Path) -> None:
+    """Print the decisions, the failures, the counts and where to look."""
+    console = Console()
+    console.print(_promotions(summary["decisions"]))
+    console.print(_kept(summary["decisions"]))
+    console.print(_failures(summary["failures"]))
+    counts = ", ".join(f"{count} {status}" for status, count in summary["evaluations"].items())
+    lines = [
+        f"op types     {', '.join(summary['op_types'])}",
+        f"evaluations  {counts}",
+        f"keys         {len(summary['promoted'])} promoted, {summary['kept_incumbent']} kept the incumbent",
+        f"snapshot     {summary['snapshot_digest']}",
+        f"index        {summary['index_digest']} in channel {summary['channel']} ({summary['profile']})",
+        f"took         {summary['wall_s']:.0f} s",
+        "",
+        "Where to look",
+        f"  fib ui                     Prefect (flow run {summary['flow_run_id']}) and MLflow (run "
+        f"{summary['mlflow_run_id']}) on {home}",
+        "  fib explain DEFINITION axis=value...   which entry serves a call, on what evidence",
+        "  fib pull                   what a server does: fetch the index and its solutions",
+    ]
+    console.print("\n".join(lines), highlight=False)
+
+
+def _promotions(rows: list[dict[str, Any]]) -> Table:
+    table = _table("Promoted", ("definition", "key", "solution", "ratio", "95 % interval", "rounds"))
+    for row in (row for row in rows if row["verdict"] == "promoted"):
+        low, high = row["interval"]
+        table.add_row(
+            row["definition"], row["key"], row["solution"], f"{row['ratio']:.2f}x", f"{low:.2f}-{high:.2f}",
+            str(row["rounds"]),
+        )  # fmt: skip
+    return table
+
+
+def _kept(rows: list[dict[str, Any]]) -> Table:
+    table = _table("Kept the incumbent", ("definition", "key", "why"))
+    kept = [row for row in rows if row["verdict"] != "promoted"]
+    for row in kept[:REASONS_SHOWN]:
+        table.add_row(row["definition"], row["key"], row["reason"])
+    if len(kept) > REASONS_SHOWN:
+        table.add_row("...", "", f"{len(kept) - REASONS_SHOWN} more on the flow run page")
+    return table
+
+
+def _failures(rows: list[dict[str, Any]]) -> Table:
+    table = _table("Failing candidates", ("definition", "solution", "status", "rule", "workloads", "reason"))
+    for row in rows:
+        table.add_row(
+            row["definition"], row["solution"], row["status"], row["rule"], str(row["workloads"]),
+            row["reason"].splitlines()[0][:160] if row["reason"] else "",
+        )  # fmt: skip
+    return table
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

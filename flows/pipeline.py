@@ -1,0 +1,71 @@
+"""The main road: recorded calls in, a published dispatch index out.
+
+Reads like a story; what each step means is in fib_core, how a step may be treated is in tasks.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from schemas.decision import Profile
+from tasks.benchmark import chosen_definitions, has_workloads, incumbents_of, solutions_for, weights_of
+from tasks.collect import collect
+from tasks.confirm import confirm
+from tasks.dedup import dedup
+from tasks.dispatch import dispatch
+from tasks.publish import publish
+from tasks.report import report
+from tasks.screen import screen
+from tasks.settings import settings_from
+from tasks.split import split
+from tasks.wiring import open_house
+
+
+def _run_name() -> str:
+    given = flow_run.parameters
+    return f"{given.get('profile') or 'quick'} run of {Path(str(given.get('dataset') or 'starter')).name}"
+
+
+@flow(name="pipeline", flow_run_name=_run_name, validate_parameters=False)
+def pipeline(
+    dataset: Path | str | None = None,
+    profile: Profile | None = None,
+    channel: str | None = None,
+    store: str | None = None,
+    definitions: list[str] | None = None,
+) -> dict[str, Any]:
+    """Collect, deduplicate, split, screen, confirm, dispatch, publish, report. Omitted parameters come from FIB_*."""
+    settings = settings_from(dataset=dataset, profile=profile, channel=channel, store=store)
+    started = time.monotonic()
+
+    gathered = collect(settings.dataset, settings.scale)
+    chosen = chosen_definitions(gathered, definitions)
+    solutions = solutions_for(gathered, chosen)
+    blob_root = str(settings.dataset.resolve())
+
+    with open_house(settings) as house:
+        few = [
+            dedup(item, gathered.records.get(name, []), gathered.dataset.workloads_of(name), settings.max_workloads)
+            for name, item in chosen.items()
+        ]
+        workloads = [workload for each in few for workload in each.workloads]
+        incumbents = incumbents_of(gathered, chosen, solutions)
+        snapshot = split(house, chosen, workloads, incumbents, weights_of(few))
+
+        measured = {name: item for name, item in chosen.items() if has_workloads(snapshot, item)}
+        screened = [
+            screen(house, snapshot, definition, solutions[name], blob_root) for name, definition in measured.items()
+        ]
+        decisions = [decision for each in screened for decision in confirm(house, each, blob_root)]
+
+        by_digest = {e.solution_digest: e.solution for each in screened for e in each.entrants}
+        index = dispatch(house, snapshot, decisions, by_digest)
+        publish(house, index, by_digest)
+        return report(house, gathered, snapshot, screened, decisions, index, time.monotonic() - started)
+
+
+if __name__ == "__main__":
+    pipeline()

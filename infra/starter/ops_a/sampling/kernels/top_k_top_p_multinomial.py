@@ -1,0 +1,16 @@
+import torch
+
+VOCAB_SIZE = 0
+
+
+def run(probs, top_k, top_p):
+    """torch.topk, both masks, torch.multinomial."""
+    limit = torch.where((top_k > 0) & (top_k < VOCAB_SIZE), top_k, VOCAB_SIZE)
+    widest = int(limit.max())
+    values, tokens = torch.topk(probs, widest, dim=-1)
+    values = values * (torch.arange(widest, device=probs.device) < limit[:, None])
+    values = values / values.sum(dim=-1, keepdim=True)
+    p = top_p[:, None]
+    stays = (values.cumsum(dim=-1) - values <= p) | (p >= 1)
+    stays[:, 1:] &= p > 0
+    return tokens.gather(-1, torch.multinomial(values * stays, 1)).squeeze(-1)

@@ -1,0 +1,66 @@
+"""How a profile spends its time: samples, input sets and draws per visit.
+
+In: profile, definition, workloads. Out: VisitSettings for each stage. Counts are fixed by the harness, never by elapsed
+time: a candidate must not be able to choose how often it is sampled.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fib_core.contest import VisitSettings
+from schemas.decision import Profile
+from schemas.definition import Definition
+from schemas.evaluation import Evaluation, Stage
+from schemas.workload import Workload
+from tasks.requests import limits_for, tensor_bytes
+from tasks.settings import Settings
+
+LARGE_BYTES = 64 << 20
+"""Above this size of one call's tensors a single timed call on one input set has to do."""
+
+INCUMBENT_FACTOR = 20.0
+"""A candidate's visit may take this many times the incumbent's (contract: Limits and places)."""
+
+FIRST_VISIT_S = 600.0
+"""Bound of a visit that nothing is known about yet: declared incumbents and references."""
+
+
+@dataclass(frozen=True)
+class Spend:
+    """Calls of one stage."""
+
+    sample_count: int
+    sampling_draws: int
+
+
+SPENDS: dict[tuple[Profile, Stage], Spend] = {
+    ("quick", "screen"): Spend(sample_count=3, sampling_draws=2_500),
+    # Correctness of rounds is judged on every call; the distribution was tested in the screen.
+    ("quick", "confirm"): Spend(sample_count=5, sampling_draws=0),
+    ("full", "screen"): Spend(sample_count=10, sampling_draws=12_000),
+    ("full", "confirm"): Spend(sample_count=20, sampling_draws=0),
+}
+
+
+def visit_settings(
+    settings: Settings, stage: Stage, definition: Definition, workloads: Iterable[Workload], blob_root: str | None
+) -> VisitSettings:
+    """Counts and limits for the visits of one definition."""
+    listed = list(workloads)
+    spend = SPENDS[settings.profile, stage]
+    largest = max((tensor_bytes(definition, item.axes) for item in listed), default=0)
+    small = largest <= LARGE_BYTES
+    return VisitSettings(
+        warmup_count=1 if small else 0,
+        sample_count=spend.sample_count if small else 1,
+        input_sets=2 if small else 1,
+        sampling_draws=spend.sampling_draws,
+        limits=limits_for(settings, definition, listed),
+        blob_root=blob_root,
+    )
+
+
+def candidate_limit_s(settings: Settings, incumbent: Iterable[Evaluation]) -> float:
+    """max(the floor, 20 x the incumbent's visit), by the time its calls took."""
+    spent_us = sum(sum(item.samples_us) + sum(item.warmup_us) for item in incumbent)
+    return max(settings.visit_limit_s, INCUMBENT_FACTOR * spent_us / 1e6)

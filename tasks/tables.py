@@ -1,0 +1,87 @@
+"""Every table boundary passes here: rows are checked by their pandera contract before anybody uses or shows them.
+
+In: records. Out: rows for people. A row of our own that breaks its contract is a defect and stops the stage with its
+reason: such a number must not be decided on. Rows that came from outside are quarantined earlier, with file and line.
+"""
+
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any
+
+from fib_core.errors import ContractError
+from schemas import rows as flat
+from schemas.evaluation import Evaluation
+from schemas.index import DispatchIndex
+from schemas.snapshot import Snapshot
+
+Row = dict[str, Any]
+LOG_SHOWN_CHARS = 400
+
+
+def require(table: str, rows: list[Row]) -> None:
+    """Check rows against ``schemas.tables.<table>``; raises ContractError naming the first bad row and its reason."""
+    from schemas import tables
+
+    _, rejected = tables.validated(getattr(tables, table), rows)
+    if rejected:
+        first = rejected[0]
+        raise ContractError(
+            f"{len(rejected)} of {len(rows)} rows break {table}; the first is row {first.position}: {first.reason}"
+        )
+
+
+def snapshot_rows(snapshot: Snapshot) -> list[Row]:
+    """Checked, then one row per placed workload for people."""
+    require("WorkloadTable", flat.workload_rows(snapshot))
+    names = {definition.digest: definition.name for definition in snapshot.definitions}
+    return [
+        {
+            "definition": names[placed.workload.definition_digest],
+            "axes": ", ".join(f"{axis}={size}" for axis, size in placed.workload.axes.items()),
+            "structure": placed.workload.structure_class,
+            "split": placed.split,
+            "weight": placed.weight,
+            "calls": placed.workload.call_count,
+            "workload": placed.workload.digest,
+        }
+        for placed in snapshot.workloads
+    ]
+
+
+def evaluation_rows(evaluations: Iterable[Evaluation], names: Mapping[str, str]) -> list[Row]:
+    """Checked, then one row per verdict for people; ``names`` maps solution digests to names."""
+    listed = list(evaluations)
+    require("EvaluationTable", flat.evaluation_rows({item.digest: item for item in listed}))
+    return [
+        {
+            "solution": names.get(item.job.solution_digest, item.job.solution_digest),
+            "role": item.job.role,
+            "status": item.status.value,
+            "rule": item.rule,
+            "median_us": median(item.samples_us) if item.samples_us else None,
+            "max_abs_error": max((f.max_abs for f in item.errors.values() if f.max_abs is not None), default=None),
+            "reason": item.reason,
+            "log": item.log[-LOG_SHOWN_CHARS:],
+            "workload": item.job.workload_digest,
+        }
+        for item in listed
+    ]
+
+
+def index_rows(index: DispatchIndex) -> list[Row]:
+    """Checked, then one row per entry for people."""
+    require("IndexEntryTable", flat.index_rows(index))
+    names = {item.solution_digest: item.name for item in index.solutions}
+    return [
+        {
+            "definition": block.name,
+            "key": entry.key,
+            "serves": names.get(entry.solution_digest or "", "incumbent"),
+            "ratio": entry.ratio,
+            "interval": list(entry.interval) if entry.interval else None,
+            "rounds": entry.rounds,
+            "reason": entry.reason,
+        }
+        for block in index.definitions
+        for entry in block.entries
+    ]

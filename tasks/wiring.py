@@ -1,0 +1,53 @@
+"""The only place that names adapters: settings in, a house with real store, tracker and devices out."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fib_core.adapters.dask_pool import open_pool
+from fib_core.adapters.device_worker import DeviceWorker
+from fib_core.adapters.flashinfer_trace import CallLogs, read_call_logs, read_dataset
+from fib_core.adapters.mlflow_tracker import MlflowTracker
+from fib_core.adapters.store_url import open_store
+from fib_core.inspect_dataset import Dataset
+from fib_core.ports import KernelRunner, ObjectStore, RunTracker
+from schemas.environment import Environment
+from tasks.settings import Settings
+
+
+@dataclass(frozen=True)
+class House:
+    """Everything outside the rooms, opened for one run."""
+
+    settings: Settings
+    store: ObjectStore
+    tracker: RunTracker
+    runner: KernelRunner
+    environment: Environment = field(repr=False)
+
+
+@contextmanager
+def open_house(settings: Settings) -> Iterator[House]:
+    """Open store, tracker and devices; the local cluster, if any, ends with the block."""
+    store = open_store(settings.store_url)
+    tracker = MlflowTracker(home=settings.home, tracking_uri=settings.tracking_uri)
+    with open_pool(settings.dask_address, settings.device_resource, settings.build_dir) as runner:
+        yield House(settings, store, tracker, runner, runner.describe())
+
+
+@contextmanager
+def open_device(settings: Settings) -> Iterator[KernelRunner]:
+    """The device of this process, without a cluster: for one-off evaluations."""
+    with DeviceWorker(cache_dir=settings.build_dir) as device:
+        yield device
+
+
+def open_dataset(root: Path) -> Dataset:
+    """Everything under one flashinfer-trace folder; raises ContractError if it is none."""
+    return read_dataset(root)
+
+
+def open_call_logs(root: Path) -> CallLogs:
+    """The call logs of a dataset folder, line by line."""
+    return read_call_logs(root)

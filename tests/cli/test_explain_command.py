@@ -1,0 +1,164 @@
+"""fib explain: the entry and its evidence, or why none; the same answer as apply."""
+
+import json
+
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from fib_core import lookup
+from fib_core.adapters.directory_store import DirectoryStore
+from fib_core.errors import ContractError
+from fib_core.runtime import index_client
+from fib_core.runtime.explanation import explain as ask
+from fib_core.runtime.pulled import PulledIndex
+from flows.cli import explain, pull
+from schemas.canonical import canonical_bytes, digest_of
+from schemas.decision import Decision, Estimate
+from tests.runtime.published import FUSED, HERE, SCALE, SCALE_VALUE, entry, index, key, publish, solution
+
+
+@pytest.fixture
+def app():
+    made = typer.Typer()
+    explain.register(made)
+    pull.register(made)
+    return made
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    for name in ("FIB_CACHE", "FIB_STORE", "FIB_CHANNEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FIB_HOME", str(tmp_path))
+    return DirectoryStore(tmp_path / "store")
+
+
+CHOSEN = solution(SCALE, SCALE_VALUE)
+
+
+def _index():
+    return index((SCALE, [((2, 4), CHOSEN), ((6, 8), None), ((30, 32), CHOSEN)]), (FUSED, []))
+
+
+def _json(app, *arguments):
+    result = CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0
+    return json.loads(result.stdout)
+
+
+def test_a_covered_call_shows_its_entry_and_its_evidence(app, store):
+    digest = publish(store, _index())
+    found = _json(app, "explain", "scale_h4", "rows=3")
+    assert found["served_by"] == "solution"
+    assert found["solution"]["digest"] == CHOSEN.digest_for(SCALE.digest)
+    assert found["entry"] == {"key": "rows=4", "box": {"rows": [2, 4]}}
+    assert (found["index_digest"], found["profile"], found["device_class"]) == (digest, "quick", HERE)
+    evidence = found["evidence"]
+    assert (evidence["ratio"], evidence["interval"], evidence["rounds"]) == (1.5, [1.4, 1.6], 8)
+    assert evidence["against"]["incumbent"] == "torch_plain"
+    assert (evidence["control"], evidence["decision_read"]) == (None, False)
+
+
+def _decision():
+    estimate = {
+        "solution_digest": CHOSEN.digest_for(SCALE.digest), "ratio": 1.01, "standard_error": 0.02,
+        "interval": (0.97, 1.05), "p_value": 0.4, "p_holm": 0.4, "log_ratios": (0.01,),
+    }  # fmt: skip
+    box = entry(SCALE, (2, 4), CHOSEN).box
+    return Decision(
+        snapshot_digest=digest_of("1"), definition_digest=SCALE.digest, definition="scale_h4", key="rows=4", box=box,
+        profile="quick", verdict="promoted", solution_digest=CHOSEN.digest_for(SCALE.digest), incumbent_digest=None,
+        reason="promoted", alpha=0.05, min_effect=0.1, control=Estimate.model_validate(estimate),
+    )  # fmt: skip
+
+
+def test_the_control_is_shown_where_the_decision_is_at_hand_and_is_what_the_entry_names(app, store):
+    made, owned = _index()
+    decision = _decision()
+    item = made.definitions[0]
+    named = item.entries[0].model_copy(update={"decision_digest": decision.digest})
+    item = item.model_copy(update={"entries": (named, *item.entries[1:])})
+    publish(store, (made.model_copy(update={"definitions": (item, made.definitions[1])}), owned))
+    store.put_once(key("decisions", decision.digest), canonical_bytes(decision.model_dump(mode="json")))
+    index_client.pull()
+    evidence = _json(app, "explain", "scale_h4", "rows=3")["evidence"]
+    assert evidence["control"] == {"ratio": 1.01, "interval": [0.97, 1.05], "standard_error": 0.02, "p_value": 0.4}
+    text = CliRunner().invoke(app, ["explain", "scale_h4", "rows=3"], catch_exceptions=False).stdout
+    assert "control  1.010 [0.970, 1.050]" in text
+    # Another decision under that name is no evidence.
+    path = store_path(store, key("decisions", decision.digest))
+    path.write_bytes(path.read_bytes().replace(b"1.01", b"1.00"))
+    assert _json(app, "explain", "scale_h4", "rows=3")["evidence"]["control"] is None
+
+
+def store_path(store, name):
+    from pathlib import Path
+    from urllib.parse import urlsplit
+
+    return Path(urlsplit(store.url).path) / name
+
+
+def test_a_call_outside_every_box_shows_the_nearest_ones(app, store):
+    publish(store, _index())
+    found = _json(app, "explain", "scale_h4", "rows=5")
+    assert (found["served_by"], found["reason"], found["entry"]) == ("your function", "outside_every_box", None)
+    assert [near["box"]["rows"] for near in found["nearest"]] == [[6, 8], [2, 4], [30, 32]]
+
+
+def test_a_kept_incumbent_says_why(app, store):
+    publish(store, _index())
+    found = _json(app, "explain", "scale_h4", "rows=7")
+    assert (found["served_by"], found["solution"]) == ("incumbent", None)
+    assert found["reason"] == "kept incumbent: no candidate met min_effect"
+    text = CliRunner().invoke(app, ["explain", "scale_h4", "rows=7"], catch_exceptions=False).stdout
+    assert "your own function (incumbent): kept incumbent: no candidate met min_effect" in text
+
+
+def test_another_device_class_gets_nothing_and_hears_what_was_measured(app, store):
+    publish(store, _index())
+    found = _json(app, "explain", "scale_h4", "rows=3", "--device-class", "sm_90a/132/hbm3e")
+    assert found["reason"] == "other_device_class"
+    assert HERE in found["detail"]
+
+
+def test_without_a_network_the_pulled_index_answers(app, store, tmp_path):
+    publish(store, _index())
+    index_client.pull()
+    (tmp_path / "store").rename(tmp_path / "gone")
+    assert _json(app, "explain", "scale_h4", "rows=3")["served_by"] == "solution"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["scale_h5", "rows=3"], "close names: scale_h4"),
+        (["scale_h4"], "missing: rows"),
+        (["scale_h4", "rows=3", "columns=4"], "columns"),
+        (["scale_h4", "rows=three"], "axis=value"),
+        (["scale_h4", "rows"], "axis=value"),
+        (["scale_h4", "rows=3", "h=5"], "fixed to another size: h"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_what_to_ask(app, store, arguments, said):
+    publish(store, _index())
+    with pytest.raises(ContractError, match=said):
+        CliRunner().invoke(app, ["explain", *arguments], catch_exceptions=False)
+
+
+BOXES = ((1, 1), (2, 2), (3, 4), (6, 8), (20, 30), (33, 64))
+MADE, OWNED = index((SCALE, [(box, CHOSEN) for box in BOXES]))
+CHOSEN_BY_DIGEST = {digest: chosen for digest, (_, chosen) in OWNED.items()}
+PULLED = PulledIndex(MADE.digest, MADE, {SCALE.digest: SCALE}, CHOSEN_BY_DIGEST)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows=st.integers(0, 80))
+def test_the_explanation_agrees_with_the_publishers_own_lookup(rows):
+    entry_found = lookup.find(MADE, SCALE.digest, {"rows": rows}, HERE)
+    found = ask(PULLED, "scale_h4", {"rows": rows})
+    assert (found["entry"]["key"] if found["entry"] else None) == (entry_found.key if entry_found else None)
+    inside = any(low <= rows <= high for low, high in BOXES)
+    assert (found["served_by"] == "solution") is inside

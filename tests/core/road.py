@@ -1,0 +1,65 @@
+"""The road from workloads to decisions over a made-up World, as a flow would walk it. Nothing here is under test."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fib_core import confirm, screen, split
+from fib_core.contest import Contest
+from fib_core.profiles import QUICK, Rules
+from schemas.decision import Decision
+from schemas.definition import Definition
+from schemas.evaluation import Evaluation
+from schemas.snapshot import Snapshot
+from schemas.solution import Solution
+from schemas.workload import Workload
+from tests.core.world import DEVICE, SETTINGS, World, dense, gemm, solution
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Everything that one definition's run produced."""
+
+    snapshot: Snapshot
+    solutions: dict[str, Solution]
+    screened: list[Evaluation]
+    contest: Contest
+    rounds: dict[str, Evaluation]
+    decisions: list[Decision]
+
+
+def frozen(definition: Definition, sizes: Sequence[int] = SIZES, key: str = "k") -> tuple[Snapshot, Solution]:
+    """A snapshot whose one incumbent is called ``old``."""
+    old = solution("old", definition, author="baseline")
+    workloads: list[Workload] = [dense(definition, size, count=100 - place) for place, size in enumerate(sizes)]
+    snapshot = split.split(
+        workloads, {definition.name: definition}, {definition.digest: (old.digest_for(definition.digest),)}, key,
+        "call_counts", split.stress_workloads(definition),
+    )  # fmt: skip
+    return snapshot, old
+
+
+def walk(
+    world: World,
+    candidates: Sequence[Solution] = (),
+    rules: Rules = QUICK,
+    sizes: Sequence[int] = SIZES,
+    definition: Definition | None = None,
+    rounds: int | None = None,
+) -> Walked:
+    """Screen, confirm, decide."""
+    definition = definition or gemm()
+    snapshot, old = frozen(definition, sizes)
+    entrants = screen.contestants(definition, [old, *candidates], snapshot.incumbents)
+    planned = screen.plan(snapshot, definition, entrants, SETTINGS, "seed")
+    screened = world.visits(planned.requests)
+    contest = screen.finalists(snapshot, definition, entrants, screened, rules)
+    evaluations: dict[str, Evaluation] = {}
+    if contest.blocked is None:
+        for number in range(1, (rules.rounds if rounds is None else rounds) + 1):
+            request = confirm.round_request(contest, number, SETTINGS, f"seed-{number}")
+            evaluations |= {item.digest: item for item in world.visit(request)}
+    decisions = confirm.decide(contest, evaluations, rules, DEVICE)
+    solutions = {item.solution_digest: item.solution for item in entrants}
+    return Walked(snapshot, solutions, screened, contest, evaluations, decisions)

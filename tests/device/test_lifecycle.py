@@ -1,0 +1,140 @@
+"""Processes: a machine's fault is no verdict, the worker recovers, nothing outlives it, two workers take turns."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from kernels import ADD, LIMITS, request, solution, workload
+
+from fib_core.adapters.device_worker import DeviceWorker
+from fib_core.device.lock import device_lock
+from schemas.evaluation import Status
+from schemas.visit import VisitRequest, VisitResult
+
+HONEST = solution(ADD, "def run(a, b):\n    return a + b\n")
+SLOW = solution(ADD, "import time\ndef run(a, b):\n    time.sleep(0.4)\n    return a + b\n")
+
+
+def _ask(source: object = HONEST, **more: object) -> VisitRequest:
+    return request(ADD, [source], [workload(ADD, N=64)], **more)
+
+
+def _in_background(worker: DeviceWorker, asked: VisitRequest) -> tuple[threading.Thread, list[VisitResult]]:
+    results: list[VisitResult] = []
+    thread = threading.Thread(target=lambda: results.append(worker.visit(asked)))
+    thread.start()
+    deadline = time.monotonic() + 20
+    while worker.referee_pid is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert worker.referee_pid is not None
+    return thread, results
+
+
+@pytest.mark.parametrize("victim", ["zygote", "referee"])
+def test_a_killed_helper_is_the_machines_fault_and_the_next_visit_works(worker: DeviceWorker, victim: str) -> None:
+    worker.warm()
+    thread, results = _in_background(worker, _ask(SLOW))
+    pid = worker.zygote_pid if victim == "zygote" else worker.referee_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    thread.join(30)
+    assert results[0].fault is not None
+    assert results[0].fault.cause == f"{victim}_died"
+    assert results[0].evaluations == ()
+    after = worker.visit(_ask())
+    assert after.fault is None
+    assert after.evaluations[0].status is Status.PASSED
+
+
+def test_bad_data_is_a_fault_of_its_own_and_no_verdict(worker: DeviceWorker) -> None:
+    captured = {"a": {"type": "safetensors", "path": "no/such.safetensors", "tensor_key": "a"}}
+    missing = worker.visit(request(ADD, [HONEST], [workload(ADD, captured, N=64)], blob_root="/nowhere"))
+    assert missing.fault is not None
+    assert missing.fault.cause == "bad_input"
+    assert "no/such.safetensors" in missing.fault.detail
+    assert worker.visit(_ask()).fault is None
+
+
+def test_a_reference_that_fails_or_yields_nan_blames_no_kernel(worker: DeviceWorker) -> None:
+    for body in ("raise ValueError('x')", "return a / 0 * 0", "return a, b", "return (a + b)[:3]"):
+        broken = ADD.model_copy(update={"reference": f"def run(a, b):\n    {body}\n"})
+        result = worker.visit(request(broken, [HONEST], [workload(broken, N=64)]))
+        assert result.fault is not None, body
+        assert result.fault.cause == "bad_input"
+
+
+def test_the_worker_is_ready_within_two_seconds_of_the_worst_contestant(worker: DeviceWorker) -> None:
+    worker.warm()
+    daemon = (
+        "import os, signal, time\ndef run(a, b):\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n            time.sleep(300)\n        os._exit(0)\n"
+        "    os.setsid() if os.getpgrp() != os.getpid() else None\n    time.sleep(300)\n"
+    )
+    worker.visit(_ask(solution(ADD, daemon), limits=LIMITS.model_copy(update={"visit_s": 0.5})))
+    started = time.monotonic()
+    assert worker.visit(_ask()).evaluations[0].status is Status.PASSED
+    assert time.monotonic() - started < 2
+    assert worker.zygote_pid is not None
+    assert psutil.Process(worker.zygote_pid).children(recursive=True) == []
+
+
+WORKER_PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from kernels import ADD, request, solution, workload
+from fib_core.adapters.device_worker import DeviceWorker
+slow = solution(ADD, "import time, subprocess\\ndef run(a, b):\\n    subprocess.Popen(['sleep', '300'])\\n    time.sleep(300)\\n")
+worker = DeviceWorker(cache_dir=Path(sys.argv[2]))
+worker.warm()
+print(worker.zygote_pid, flush=True)
+worker.visit(request(ADD, [slow], [workload(ADD, N=64)]))
+"""
+
+
+def test_a_killed_worker_leaves_no_process_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WORKER_PROGRAM, str(Path(__file__).parent), str(tmp_path)]
+    # Its own temporary directory, hence its own lock: other tests' visits must not hold it up.
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        zygote = psutil.Process(int(process.stdout.readline()))
+        deadline = time.monotonic() + 20
+        while len(family := zygote.children(recursive=True)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(family) >= 3, "referee, candidate and the candidate's child"
+        process.kill()
+    gone, alive = psutil.wait_procs([zygote, *family], timeout=5)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
+    assert gone
+
+
+def test_two_workers_of_one_host_take_turns(worker: DeviceWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    worker.warm()
+    with device_lock(worker.describe().device_id):
+        results: list[VisitResult] = []
+        thread = threading.Thread(target=lambda: results.append(worker.visit(_ask())))
+        thread.start()
+        time.sleep(0.5)
+        assert not results
+        assert "waiting" in caplog.text
+    thread.join(20)
+    assert results[0].evaluations[0].status is Status.PASSED
+
+
+def test_the_worker_never_imports_torch() -> None:
+    program = "import sys, fib_core.adapters.device_worker; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_equal_seeds_give_equal_inputs_and_other_seeds_give_others(worker: DeviceWorker) -> None:
+    spy = solution(ADD, "def run(a, b):\n    print(float(a.sum()), flush=True)\n    return a + b\n")
+    logs = [worker.visit(_ask(spy, seed=seed)).evaluations[0].log for seed in ("one", "one", "two")]
+    assert logs[0] == logs[1] != logs[2]
+    assert len(set(logs[0].split())) == 2, "two input sets"
