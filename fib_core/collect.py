@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from schemas.definition import AxisConst, Definition
 from schemas.trace import QuarantinedRow, TraceRecord
 
 MAX_REASON_CHARS = 300
+REMEMBERED_LINES = 4096
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,13 @@ class Collected:
 def parse_calls(lines: Iterable[tuple[str | Path, int, str]], definitions: Mapping[str, Definition]) -> Collected:
     """Parse (file, 1-based line, text) triples against the definitions, by name. Blank lines count as bad rows."""
     reader = _Reader(definitions)
+    # Serving repeats itself: equal lines are parsed once and share one frozen record.
+    record_of = lru_cache(maxsize=REMEMBERED_LINES)(reader.record)
     records: list[TraceRecord] = []
     quarantined: list[QuarantinedRow] = []
     for file, line, text in lines:
         try:
-            records.append(reader.record(text))
+            records.append(record_of(text))
         except ContractError as error:
             reason = error.reason[:MAX_REASON_CHARS]
             quarantined.append(QuarantinedRow(file=str(file), line=line, kind="call", reason=reason))

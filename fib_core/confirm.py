@@ -7,7 +7,7 @@ rule is the one of the contract: significance, minimum effect, gates passed, gat
 import random
 from collections.abc import Mapping, Sequence
 
-from fib_core.contest import Contest, VisitSettings
+from fib_core.contest import Contest, VisitSettings, applies
 from fib_core.paired import Rounds
 from fib_core.profiles import Rules
 from fib_core.verdict import KeyCase, judge, resolve
@@ -17,21 +17,50 @@ from schemas.decision import Decision, KeyBox
 from schemas.evaluation import Evaluation
 from schemas.snapshot import Placed
 from schemas.visit import Contestant, VisitRequest
+from schemas.workload import Workload
 
 LAYOUT = "contiguous"
 
 
-def round_request(contest: Contest, round_number: int, settings: VisitSettings, seed: str) -> VisitRequest:
-    """One round: every finalist, the incumbent and the control once, in an order drawn from ``seed``.
+def round_requests(contest: Contest, round_number: int, settings: VisitSettings, seed: str) -> list[VisitRequest]:
+    """One round as visits: one, unless finalists differ in their declared support.
 
-    All go through the timed workloads in one common random order and meet the same secret inputs (``seed``).
+    Workloads are grouped by the finalists that support them, so that nobody is run outside its support; incumbent and
+    control come along in every group. All meet the same secret inputs (``seed``).
     """
-    assert contest.incumbent is not None
-    control = Contestant(
-        role="control", solution=contest.incumbent.solution, solution_digest=contest.incumbent.solution_digest
-    )
-    order = [*contest.finalists, contest.incumbent.model_copy(update={"role": "incumbent"}), control]
+    groups: dict[tuple[Contestant, ...], list[Workload]] = {}
+    for item in contest.timed:
+        able = tuple(one for one in contest.finalists if applies(one, contest.definition, item.workload))
+        groups.setdefault(able, []).append(item.workload)
+    return [
+        _request(contest, able, workloads, (round_number, seed), settings)
+        for able, workloads in groups.items()
+        if able or len(groups) == 1
+    ]
+
+
+def round_request(contest: Contest, round_number: int, settings: VisitSettings, seed: str) -> VisitRequest:
+    """One round in a single visit: every finalist, the incumbent and the control through all timed workloads.
+
+    A finalist is then also run outside its declared support; what happens there counts neither for nor against it.
+    """
     workloads = [item.workload for item in contest.timed]
+    return _request(contest, contest.finalists, workloads, (round_number, seed), settings)
+
+
+def _request(
+    contest: Contest,
+    finalists: Sequence[Contestant],
+    workloads: Sequence[Workload],
+    draw: tuple[int, str],
+    settings: VisitSettings,
+) -> VisitRequest:
+    """Contestants, then workloads, in an order drawn from the round and its seed; one order for all contestants."""
+    assert contest.incumbent is not None
+    round_number, seed = draw
+    incumbent = contest.incumbent.model_copy(update={"role": "incumbent"})
+    order = [*finalists, incumbent, incumbent.model_copy(update={"role": "control"})]
+    workloads = list(workloads)
     shuffle = random.Random(digest_of([seed, round_number, contest.definition.digest]))
     shuffle.shuffle(order)
     shuffle.shuffle(workloads)

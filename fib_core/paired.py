@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal, NamedTuple
 
-from fib_core.contest import Contest
+from fib_core.contest import Contest, applies
 from schemas.base import Digest
 from schemas.evaluation import Evaluation, Status
 from schemas.snapshot import Placed
@@ -44,14 +44,14 @@ class Rounds:
         times: dict[_Cell, float] = {}
         names: dict[_Cell, Digest] = {}
         failures: dict[Entry, tuple[Evaluation, ...]] = {}
-        own = contest.definition.digest
+        own, outside = contest.definition.digest, _outside(contest)
         for digest, item in evaluations.items():
             if item.job.stage != "confirm" or item.job.definition_digest != own:
                 continue
             cell = _Cell(Entry(item.job.role, item.job.solution_digest), item.job.round, item.job.workload_digest)
             if item.status is Status.PASSED and item.samples_us:
                 times[cell], names[cell] = median(item.samples_us), digest
-            elif item.status is not Status.INVALID:
+            elif item.status is not Status.INVALID and (cell.entry.solution, cell.workload) not in outside:
                 failures[cell.entry] = (*failures.get(cell.entry, ()), item)
         incumbent = Entry("incumbent", contest.incumbent.solution_digest) if contest.incumbent else None
         return cls(incumbent=incumbent, times_us=times, names=names, failures=failures)
@@ -79,3 +79,13 @@ class Rounds:
         if any(time is None for _, time in times):
             return None
         return math.fsum(weight * time for weight, time in times if time is not None)
+
+
+def _outside(contest: Contest) -> set[tuple[Digest, Digest]]:
+    """(finalist, timed workload) pairs beyond the finalist's declared support."""
+    return {
+        (finalist.solution_digest, item.workload.digest)
+        for finalist in contest.finalists
+        for item in contest.timed
+        if not applies(finalist, contest.definition, item.workload)
+    }

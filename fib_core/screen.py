@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fib_core.axisclass import class_key
+from fib_core.axisclass import are_neighbours, class_key
 from fib_core.contest import Contest, Times, VisitSettings, applies, placed_of, screen_times
 from fib_core.profiles import Rules
 from fib_core.ranking import best_ratio, cover
@@ -76,15 +76,19 @@ def plan(
 
 
 def timed_workloads(snapshot: Snapshot, definition: Definition, rules: Rules) -> tuple[Placed, ...]:
-    """Workloads of the confirmation rounds: all, or the profile's few: heaviest keys, one holdout, one stress."""
+    """Workloads of the confirmation rounds: all, or the profile's few: heaviest keys, one holdout, one stress.
+
+    The holdout is the one whose shape lies next to most of the train weight: it says something about most keys.
+    """
     placed = placed_of(snapshot, definition)
     if rules.timed_limit is None or len(placed) <= rules.timed_limit:
         return placed
     by_weight = sorted(placed, key=lambda item: (-item.weight, item.workload.digest))
-    gates = [
-        item for side in ("holdout", "stress") for item in [p for p in by_weight if p.split == side][:_GATE_SLOTS]
-    ]
-    train = _heaviest_keys([item for item in by_weight if item.split == "train"], rules.timed_limit - len(gates))
+    train = [item for item in by_weight if item.split == "train"]
+    holdout = sorted((item for item in by_weight if item.split == "holdout"), key=lambda item: -_nearby(item, train))
+    stress = [item for item in by_weight if item.split == "stress"]
+    gates = [*holdout[:_GATE_SLOTS], *stress[:_GATE_SLOTS]]
+    train = _heaviest_keys(train, rules.timed_limit - len(gates))
     chosen = {item.workload.digest for item in [*gates, *train]}
     return tuple(item for item in placed if item.workload.digest in chosen)
 
@@ -142,6 +146,11 @@ def _request(
         sampling_draws=settings.sampling_draws, limits=settings.limits, mode=settings.mode,
         blob_root=settings.blob_root, incumbent_errors=dict(errors or {}),
     )  # fmt: skip
+
+
+def _nearby(item: Placed, train: Sequence[Placed]) -> float:
+    """Train weight within one class step of a workload."""
+    return sum(other.weight for other in train if are_neighbours(item.workload.axes, other.workload.axes))
 
 
 def _heaviest_keys(train: list[Placed], slots: int) -> list[Placed]:

@@ -5,16 +5,19 @@ are correct AND more than t times as fast as the incumbent; whatever failed or d
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fib_core.axisclass import class_key
 from fib_core.contest import screen_times
+from fib_core.lookup import find
 from schemas.base import Digest
 from schemas.decision import Decision
 from schemas.evaluation import Evaluation, Status
+from schemas.index import DispatchIndex
 from schemas.snapshot import Snapshot
 from schemas.solution import Solution
+from schemas.trace import TraceRecord
 
 THRESHOLDS = (0.0, 1.0, 1.5, 2.0)
 _UNTIMED = 1e-9
@@ -51,6 +54,25 @@ def weighted_speedups(snapshot: Snapshot, decisions: Iterable[Decision]) -> dict
         if item.split == "train" and key in gains:
             logs[definitions[key[0]]].append((item.weight, math.log(gains[key])))
     return {name: _geometric(pairs) for name, pairs in sorted(logs.items())}
+
+
+def coverage(index: DispatchIndex, records: Iterable[TraceRecord]) -> dict[str, tuple[float, float]]:
+    """Definition -> (share of logged calls inside some measured box, share served by a promoted solution).
+
+    What lies outside falls back to the incumbent unmeasured: a small share here says that boxes are too narrow.
+    """
+    digests = {block.name: block.definition_digest for block in index.definitions}
+    known = (item for item in records if item.definition in digests)
+    calls = Counter((item.definition, tuple(sorted(item.axes.items()))) for item in known)
+    totals: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    served: Counter[str] = Counter()
+    for (name, axes), count in calls.items():
+        entry = find(index, digests[name], dict(axes))
+        totals[name] += count
+        inside[name] += count if entry else 0
+        served[name] += count if entry and entry.solution_digest else 0
+    return {name: (inside[name] / total, served[name] / total) for name, total in sorted(totals.items())}
 
 
 def _ratio(times: Mapping[tuple[Digest, Digest], float], incumbent: Digest, item: Evaluation) -> float:

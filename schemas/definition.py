@@ -63,10 +63,11 @@ class Definition(PublicRecord):
 
     def identity(self) -> Any:
         """Everything but names for people; inputs and outputs in call order, since positional callers rely on it."""
-        body = _without_descriptions(self.model_dump(mode="json", exclude_unset=True))
+        body = _without_descriptions(self.model_dump(mode="json", exclude_defaults=True))
         for key in ("name", "description", "tags"):
             body.pop(key, None)
-        body["constraints"] = list(self.constraints)
+        if self.numerics is not None:
+            body["numerics"] = self.numerics.model_dump(mode="json")  # every figure, whatever its default becomes
         for side in ("inputs", "outputs"):
             body[side] = [[name, spec] for name, spec in body[side].items()]
         body["axes"] = {name: _axis_identity(axis) for name, axis in self.axes.items()}

@@ -67,7 +67,7 @@ class Workload(Record):
 
     def identity(self) -> Any:
         """Definition, axes, recipes, blobs. A blob recipe counts by content, so moving a file changes nothing."""
-        recipes = {name: recipe.model_dump(mode="json", exclude_unset=True) for name, recipe in self.inputs.items()}
+        recipes = {name: recipe.model_dump(mode="json", exclude_defaults=True) for name, recipe in self.inputs.items()}
         for name, digest in self.blob_digests.items():
             recipes[name] = {"type": "blob", "digest": digest, "tensor_key": recipes[name]["tensor_key"]}
         return {"definition": self.definition_digest, "axes": self.axes, "inputs": recipes}

@@ -28,7 +28,7 @@ class Gathered:
     calls_read: int
 
 
-@task(task_run_name="collect {root}", cache_policy=NO_CACHE)
+@task(task_run_name="collect {root.name}", cache_policy=NO_CACHE)
 def collect(root: Path, scale: str) -> Gathered:
     """Read everything under ``root``; raises ContractError only if it is no dataset folder at all."""
     logger = get_run_logger()

@@ -37,7 +37,7 @@ _OS_CAUSES = {errno.ENOSPC: "disk_full", errno.EDQUOT: "disk_full", errno.ENOMEM
 
 
 class DeviceWorker:
-    """One per device and process; a context manager. ``cache_dir`` keeps compiled artefacts (default FIB_HOME/build)."""
+    """One per device and process; a context manager. ``cache_dir`` keeps what is compiled (default FIB_HOME/build)."""
 
     def __init__(self, cache_dir: Path | None = None) -> None:
         self._cache_dir = cache_dir or Path(os.environ.get("FIB_HOME", ".fib")).absolute() / "build"

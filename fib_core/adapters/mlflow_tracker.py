@@ -3,7 +3,7 @@
 In: plain dictionaries. Out: an MLflow run id and the page of that run. Knows nothing of kernels or decisions.
 
 MLflow is imported inside methods only, since its import takes seconds, and with its telemetry off. The default home is
-a SQLite database beside an artifact folder; ``MLFLOW_TRACKING_URI`` names a server instead. A fresh database takes
+a SQLite database beside an artifact folder; ``MLFLOW_TRACKING_URI`` names another one. A fresh database takes
 5-10 s to be made; :meth:`MlflowTracker.prepare` does that under a lock, once, before several processes need it.
 """
 
@@ -22,6 +22,7 @@ from fib_core.adapters.mlflow_tables import TABLES_TAG, table_json, table_tag
 from fib_core.errors import DeviceError
 
 EXPERIMENT = "fib"
+SQLITE = "sqlite:///"
 UI_URL = "http://127.0.0.1:5000"
 BATCH_METRICS = 1000
 BATCH_PARAMS = 100
@@ -30,26 +31,26 @@ TAG_CHARS = 8000
 
 
 class MlflowTracker:
-    """Writes runs of one experiment. ``home`` holds the embedded database; ``ui_url`` is where people open it."""
+    """Writes runs of one experiment, by default into ``home/mlflow/``; ``ui_url`` is where people open that."""
 
     def __init__(
         self, home: Path, tracking_uri: str | None = None, ui_url: str = UI_URL, experiment: str = EXPERIMENT
     ) -> None:
-        self._home = Path(home).absolute()
-        self._given = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or None
+        embedded = f"{SQLITE}{Path(home).absolute() / 'mlflow' / 'mlflow.db'}"
+        self._uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or embedded
         self._ui_url = ui_url
         self._experiment = experiment
         self._connected: tuple[Any, str] | None = None
 
     @property
     def tracking_uri(self) -> str:
-        """The given server, or the embedded database."""
-        return self._given or f"sqlite:///{self._home / 'mlflow.db'}"
+        """The given server or database, or the embedded database."""
+        return self._uri
 
     @property
-    def artifact_uri(self) -> str | None:
-        """Where artifacts of the embedded database go; a server chooses itself (None)."""
-        return None if self._given else (self._home / "artifacts").as_uri()
+    def folder(self) -> Path | None:
+        """Where a SQLite database and its artifacts lie; None for a server, which chooses itself."""
+        return Path(self._uri.removeprefix(SQLITE)).absolute().parent if self._uri.startswith(SQLITE) else None
 
     def prepare(self) -> str:
         """Make database and experiment if they are not there; returns the experiment id."""
@@ -105,21 +106,23 @@ class MlflowTracker:
     def _open(self) -> tuple[Any, str]:
         if self._connected is None:
             _quiet()
-            with self._alone(), _faults(self.tracking_uri):
+            artifact_uri = (self.folder / "artifacts").as_uri() if self.folder else None
+            with _alone(self.folder), _faults(self.tracking_uri):
                 client = _client(self.tracking_uri)
-                self._connected = client, _experiment_id(client, self._experiment, self.artifact_uri)
+                self._connected = client, _experiment_id(client, self._experiment, artifact_uri)
         return self._connected
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Two processes that migrate one fresh SQLite database at once break it."""
-        if self._given:
-            yield
-            return
-        self._home.mkdir(parents=True, exist_ok=True)
-        with (self._home / ".lock").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+
+@contextlib.contextmanager
+def _alone(folder: Path | None) -> Iterator[None]:
+    """Two processes that migrate one fresh SQLite database at once break it."""
+    if folder is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _quiet() -> None:

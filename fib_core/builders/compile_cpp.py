@@ -1,6 +1,7 @@
 """Compiles C++ solutions in a killable subprocess, cached by content and toolchain. Torch-free.
 
-In: a solution, a cache directory, a time limit. Out: the shared object's path, or ``BuildError`` with the compiler's output.
+In: a solution, a cache directory, a time limit. Out: the shared object's path, or ``BuildError``
+with the compiler's output.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ _LOG_CHARS = 16000
 
 
 def ensure_compiled(solution: Solution, cache_dir: Path, build_s: float) -> Path:
-    """Path of the shared object, compiled at most once per content and toolchain, whoever else compiles at this moment."""
+    """Path of the shared object, compiled at most once per content and toolchain, whoever else compiles now."""
     options = _checked_options(solution)
     target = cache_dir / artefact_key(solution, options)
     return once(target, lambda directory: _compile(solution, options, directory, build_s)) / _LIBRARY

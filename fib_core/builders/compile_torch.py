@@ -1,4 +1,4 @@
-"""Subprocess that compiles a torch extension: ``python -m fib_core.builders.compile_torch DIR OPTIONS... -- SOURCES...``."""
+"""Compiles a torch extension: ``python -m fib_core.builders.compile_torch DIR OPTIONS... -- SOURCES...``."""
 
 import sys
 

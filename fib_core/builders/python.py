@@ -20,7 +20,7 @@ def build(solution: Solution, solution_digest: str, cache_dir: Path) -> Callable
     module = _import(name, root, PurePosixPath(solution.entry_file))
     entry = getattr(module, solution.entry_symbol, None)
     if not callable(entry):
-        raise EntryPointError(f"{solution.entry_file} has no callable {solution.entry_symbol!r}; check spec.entry_point")
+        raise EntryPointError(f"{solution.entry_file} has no callable {solution.entry_symbol!r}; check entry_point")
     found: Callable[..., Any] = entry
     return found
 
@@ -45,7 +45,7 @@ def _import(name: str, root: Path, entry: PurePosixPath) -> Any:
 
 
 def _package(name: str, directory: Path) -> Any:
-    """A package that only gives its modules a place; an ``__init__.py`` of the solution is run only if imported by name."""
+    """A package that only gives its modules a place; an ``__init__.py`` of the solution is not run."""
     package = types.ModuleType(name)
     package.__path__ = [str(directory)]
     sys.modules[name] = package
@@ -54,7 +54,7 @@ def _package(name: str, directory: Path) -> Any:
 
 @contextmanager
 def _siblings(root: Path) -> Iterator[None]:
-    """Absolute imports of sibling files, during the import only and forgotten after: two solutions may both have helper.py."""
+    """Absolute imports of siblings, during the import only, then forgotten: two solutions may have a helper.py."""
     before = set(sys.modules)
     sys.path.insert(0, str(root))
     try:

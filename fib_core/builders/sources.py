@@ -1,6 +1,5 @@
 """Writes a solution's sources where tools find them: once per digest, atomically, safe for concurrent builders."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -26,7 +25,7 @@ def once(target: Path, fill: Callable[[Path], None]) -> Path:
     try:
         private.chmod(0o755)
         fill(private)
-        os.rename(private, target)
+        private.rename(target)
     except OSError:
         if not target.is_dir():
             raise

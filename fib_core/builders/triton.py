@@ -1,4 +1,4 @@
-"""Triton solutions: Python sources; without a GPU they run in Triton's interpreter, which is slow but the same language.
+"""Triton solutions: Python sources; without a GPU they run in Triton's interpreter: slow, but the same language.
 
 The interpreter computes bfloat16 wrongly unless a kernel converts to float32 first; that is its author's to mind.
 """

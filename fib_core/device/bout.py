@@ -53,7 +53,8 @@ class Case:
         if index not in self._expected:
             run = compile_reference(self.definition)
             outputs = expected_outputs(self.definition, run, self.inputs(index))
-            self._expected[index] = {slot.name: _shaped(outputs[slot.name], slot) for slot in self.output_layout().slots}
+            slots = self.output_layout().slots
+            self._expected[index] = {slot.name: _shaped(outputs[slot.name], slot) for slot in slots}
         return self._expected[index]
 
     def output_layout(self) -> regions.Layout:
@@ -66,7 +67,8 @@ class Case:
 def _shaped(expected: Any, slot: regions.Slot) -> Any:
     """A reference may drop or add unit axes; any other shape breaks its own definition."""
     if [size for size in expected.shape if size != 1] != [size for size in slot.shape if size != 1]:
-        raise ContractError(f"the reference returns shape {list(expected.shape)} for {slot.name}, declared {list(slot.shape)}")
+        shapes = f"{list(expected.shape)}, declared {list(slot.shape)}"
+        raise ContractError(f"the reference returns shape {shapes} for {slot.name}")
     return expected.reshape(slot.shape)
 
 

@@ -1,7 +1,7 @@
 """The candidate process: loads one solution, calls it, times the calls. The only process that runs a contestant's code.
 
-In: a solution, call plans, shared regions. Out: clock readings and facts about what came back; outputs go to shared memory,
-bit for bit. It never sees the reference, an expected output or a seed of the inputs; it passes no verdict.
+In: a solution, call plans, shared regions. Out: clock readings and facts about what came back; outputs go to shared
+memory, bit for bit. It never sees the reference, an expected output or a seed of the inputs; it passes no verdict.
 """
 
 import gc

@@ -49,7 +49,7 @@ class Child:
     def ask(
         self, message: dict[str, Any], limit_s: float, fds: Sequence[int] = ()
     ) -> tuple[dict[str, Any], list[int]]:
-        """Reply and its descriptors; raises :class:`Death` (the child and its group are gone by then) or ``ZygoteDied``."""
+        """Reply and its descriptors; raises :class:`Death` (child and group are gone by then) or ``ZygoteDied``."""
         deadline = time.monotonic() + limit_s
         try:
             self._channel.send(message, fds)

@@ -1,7 +1,7 @@
 """Numerical policy, version 1: one output against the reference.
 
-In: actual and expected tensors of one shape, a rule. Out: a finding (None = right) and the figures of the error. Pure. Knows
-neither who computed the output nor how fast.
+In: actual and expected tensors of one shape, a rule. Out: a finding (None = right) and the figures of the error.
+Pure. Knows neither who computed the output nor how fast.
 """
 
 import math
@@ -45,8 +45,10 @@ class _Pair:
     finite: Any
 
 
-def compare(actual: Any, expected: Any, rule: OutputRule, dtype: str, incumbent_error: float | None = None) -> Comparison:
-    """Judge one output. ``incumbent_error`` is the honest incumbent's maximum absolute error on this output, if known."""
+def compare(
+    actual: Any, expected: Any, rule: OutputRule, dtype: str, incumbent_error: float | None = None
+) -> Comparison:
+    """Judge one output. ``incumbent_error`` is the incumbent's maximum absolute error on this output, if known."""
     if rule.kind == "exact":
         return _exact(actual, expected)
     wide, reference = actual.to(torch.float64), expected.to(torch.float64)
@@ -87,7 +89,7 @@ def _nonfinite(actual: Any, expected: Any, rule: OutputRule) -> Finding | None:
     if bool(same.all()):
         return None
     count = int((~same).sum())
-    return Finding("nonfinite", f"{count} of {actual.numel()} elements are non-finite where the reference is not, or differ")
+    return Finding("nonfinite", f"{count} of {actual.numel()} elements are non-finite and not what the reference says")
 
 
 def _pair(actual: Any, expected: Any, rule: OutputRule) -> _Pair:
@@ -129,7 +131,8 @@ def _elementwise(pair: _Pair, rule: OutputRule) -> Finding | None:
                 return Finding("wrong_base", f"right after multiplying by {name}: the logarithm has another base")
     wrong = int((pair.ratio > 1).sum())
     worst = float(pair.ratio.max())
-    return Finding("tolerance", f"{wrong} of {pair.ratio.numel()} elements outside the tolerance, the worst {worst:.3g} times")
+    total = pair.ratio.numel()
+    return Finding("tolerance", f"{wrong} of {total} elements outside the tolerance, the worst {worst:.3g} times")
 
 
 def _low_precision(pair: _Pair, rule: OutputRule) -> Finding | None:
@@ -169,22 +172,21 @@ def _beyond_incumbent(pair: _Pair, max_abs: float, incumbent_error: float, dtype
     allowed = 4.0 * incumbent_error + ulp(largest, dtype)
     if max_abs <= allowed:
         return None
-    return Finding("incumbent_error", f"error {max_abs:.3g} above {allowed:.3g} (4 x the incumbent's + 1 ulp of {dtype})")
+    return Finding("incumbent_error", f"error {max_abs:.3g} above {allowed:.3g}: 4 x the incumbent's + 1 ulp")
 
 
 def ulp(value: float, dtype: str) -> float:
     """Spacing of ``dtype`` at ``value``."""
     info = torch.finfo(getattr(torch, dtype))
     exponent = math.floor(math.log2(abs(value))) if value else -math.inf
-    return float(max(info.eps * 2.0**exponent, info.tiny))
+    return float(max(info.eps * 2.0**exponent, info.eps * info.tiny))  # never below the smallest subnormal
 
 
 def _exact(actual: Any, expected: Any) -> Comparison:
     wrong = actual != expected
     count, total = int(wrong.sum()), wrong.numel()
     difference = (actual.to(torch.float64) - expected.to(torch.float64)).abs()
-    figures = ErrorFigures(
-        max_abs=float(difference.max()) if total else 0.0, max_rel=None, matched_ratio=1 - count / total if total else 1.0
-    )
+    worst, matched = (float(difference.max()), 1 - count / total) if total else (0.0, 1.0)
+    figures = ErrorFigures(max_abs=worst, max_rel=None, matched_ratio=matched)
     finding = Finding("tolerance", f"{count} of {total} elements differ; equality is asked for") if count else None
     return Comparison(finding, figures)

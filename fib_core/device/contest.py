@@ -1,7 +1,7 @@
 """One contestant's way through the workloads of a visit: fork, load, run, have it judged. Torch-free.
 
-In: a request, the referee, a zygote. Out: one :class:`Outcome` per workload. A contestant's death costs its own verdicts
-only; a referee's or zygote's death is raised.
+In: a request, the referee, a zygote. Out: one :class:`Outcome` per workload. A contestant's death costs its own
+verdicts only; a referee's or zygote's death is raised.
 """
 
 import time

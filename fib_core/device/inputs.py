@@ -1,8 +1,8 @@
 """Inputs from recipes: secret random contents, rebuilt structures, captured tensors, scalars.
 
-In: a definition, a workload, a secret seed, the number of the input set. Out: values in call order. Deterministic, so that
-whoever holds the seed can build the same inputs again. Raises :class:`UnsupportedInput` or :class:`ContractError`, which
-are never a verdict on a kernel.
+In: a definition, a workload, a secret seed, the number of the input set. Out: values in call order. Deterministic, so
+that whoever holds the seed can build the same inputs again. Raises :class:`UnsupportedInput` or
+:class:`ContractError`, which are never a verdict on a kernel.
 """
 
 import hashlib
@@ -93,7 +93,8 @@ def random_tensor(
         return _cos_sin_cache(shape).to(torch_dtype(dtype))
     noise = torch.randn(shape, generator=generator)
     if distribution not in _SHAPERS:
-        raise UnsupportedInput(f"{label}: unknown distribution {distribution!r}; known: {', '.join(map(str, _SHAPERS))}")
+        known = ", ".join(map(str, _SHAPERS))
+        raise UnsupportedInput(f"{label}: unknown distribution {distribution!r}; known: {known}")
     return _narrow(_SHAPERS[distribution](noise), dtype)
 
 

@@ -37,7 +37,7 @@ def device_lock(device_id: str) -> Iterator[None]:
 
 
 def _open(path: Path) -> int:
-    # Without O_CREAT first: Linux refuses O_CREAT on another user's file in a sticky directory, and flock needs no write.
+    # Without O_CREAT first: Linux refuses O_CREAT on another user's file in a sticky directory; flock needs no write.
     for flags in (os.O_RDONLY, os.O_RDONLY | os.O_CREAT | os.O_EXCL, os.O_RDONLY):
         try:
             fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)

@@ -1,7 +1,8 @@
-"""The referee process: inputs, reference, comparison. A contestant's code never enters it; it never learns who is tested.
+"""The referee process: inputs, reference, comparison. No contestant's code enters it; it never learns who is tested.
 
-In: a definition, workloads, a secret seed; then ``prepare``, ``judge``, ``prepare_draws``, ``judge_draws`` per contestant and
-workload. Out: regions with fresh inputs, verdicts. Errors of data or machine are answered as such, never as verdicts.
+In: a definition, workloads, a secret seed; then ``prepare``, ``mutated``, ``judge``, ``prepare_draws`` per contestant
+and workload. Out: regions with fresh inputs, verdicts. Errors of data or machine are answered as such, never as
+verdicts.
 """
 
 import os
@@ -26,9 +27,10 @@ def main(channel: Channel, log_fd: int, options: dict[str, Any]) -> None:
     while True:
         message, _ = channel.receive()
         fds: list[int] = []
+        reply: dict[str, Any] = {}
         try:
             if message["command"] == "open":
-                bench, reply = Bench(message), {}
+                bench = Bench(message)
             else:
                 assert bench is not None, "a visit begins with open"
                 reply, fds = bench.answer(message)

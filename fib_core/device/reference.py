@@ -22,7 +22,7 @@ def compile_reference(definition: Definition) -> Callable[..., Any]:
     try:
         exec(compile(definition.reference, f"<reference of {definition.name}>", "exec"), scope)
     except Exception as error:
-        raise ContractError(f"{definition.name}: the reference does not load: {type(error).__name__}: {error}") from error
+        raise ContractError(f"{definition.name}: the reference does not load: {error!r}") from error
     run: Callable[..., Any] = scope["run"]
     return run
 
@@ -33,6 +33,8 @@ def expected_outputs(definition: Definition, run: Callable[..., Any], inputs: di
         wide = {name: _widen(value) for name, value in inputs.items()}
         try:
             return _checked(definition, _call(run, wide))
+        except ContractError:
+            raise
         except Exception:  # noqa: BLE001 (asserts on dtypes, mixed dtypes ...: then the declared dtypes it is)
             pass
     try:
@@ -43,9 +45,14 @@ def expected_outputs(definition: Definition, run: Callable[..., Any], inputs: di
 
 
 def _call(run: Callable[..., Any], inputs: dict[str, Any]) -> Any:
-    copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs.values()]
+    tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+    before = {name: value._version for name, value in tensors.items()}
     with torch.no_grad():
-        return run(*copies)
+        raw = run(*inputs.values())
+    written = [name for name, value in tensors.items() if value._version != before[name]]
+    if written:
+        raise ContractError(f"the reference writes to its inputs {', '.join(written)}; references are functional")
+    return raw
 
 
 def _widen(value: Any) -> Any:
@@ -56,7 +63,8 @@ def _widen(value: Any) -> Any:
 def _checked(definition: Definition, raw: Any) -> dict[str, Any]:
     values = list(raw.values()) if isinstance(raw, dict) else list(raw) if isinstance(raw, tuple | list) else [raw]
     if len(values) != len(definition.outputs):
-        raise ContractError(f"{definition.name}: reference returns {len(values)} values, {len(definition.outputs)} declared")
+        counts = f"{len(values)} values, {len(definition.outputs)} declared"
+        raise ContractError(f"{definition.name}: the reference returns {counts}")
     outputs = dict(zip(definition.outputs, values, strict=True))
     for name, value in outputs.items():
         if not isinstance(value, torch.Tensor):

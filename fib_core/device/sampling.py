@@ -1,7 +1,8 @@
 """Samplers: is every draw inside the top-k / top-p support, and are many draws distributed as the filtered row?
 
-In: probabilities, filters, draws. Out: findings, and the power that the number of draws attained. Pure; fp64 throughout.
-Top-k keeps ``0 < k < vocab`` tokens, then top-p keeps the shortest prefix whose mass exceeds ``p`` of what is left.
+In: probabilities, filters, draws. Out: findings, and the power that the number of draws attained. Pure; fp64
+throughout. Top-k keeps ``0 < k < vocab`` tokens, then top-p keeps the shortest prefix whose mass exceeds ``p`` of
+what is left.
 """
 
 import math
@@ -36,7 +37,7 @@ class Rows:
         """From a sampling definition's inputs; only probs, top_k and top_p are understood."""
         unknown = [name for name in inputs if name not in ("probs", "top_k", "top_p")]
         if unknown or "probs" not in inputs:
-            raise UnsupportedInput(f"a sampling definition takes probs and top_k and/or top_p, not {', '.join(unknown)}")
+            raise UnsupportedInput(f"a sampling definition takes probs, top_k, top_p; cannot read {', '.join(unknown)}")
         return cls(inputs["probs"].to(torch.float64), inputs.get("top_k"), inputs.get("top_p"))
 
 
@@ -75,7 +76,8 @@ def mask_finding(rows: Rows, limits: Any, draws: Any) -> Finding | None:
     if not bool(outside.any()):
         return None
     call, row = (int(index) for index in outside.nonzero()[0])
-    return Finding("mask", f"{int(outside.sum())} draws outside the support, the first token {int(draws[call, row])} in row {row}")
+    token, count = int(draws[call, row]), int(outside.sum())
+    return Finding("mask", f"{count} draws outside the support, the first token {token} in row {row}")
 
 
 def liveliest_row(rows: Rows) -> int:
@@ -174,5 +176,6 @@ def _chi_square(observed: Any, wanted: Any) -> DrawTest:
     finding = None
     if statistic > critical:
         chance = float(chdtrc(freedom, statistic))
-        finding = Finding("distribution", f"{draws} draws do not follow the filtered row: chi-square {statistic:.1f}, p {chance:.1e}")
+        reason = f"{draws} draws do not follow the filtered row: chi-square {statistic:.1f}, p {chance:.1e}"
+        finding = Finding("distribution", reason)
     return DrawTest(finding, draws, power)

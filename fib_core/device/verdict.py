@@ -55,7 +55,8 @@ def of_failure(failure: dict[str, str]) -> Verdict:
 
 def of_death(cause: str, detail: str) -> Verdict:
     """A process that ended, was ended, or never answered."""
-    return Verdict(Status.TIMEOUT if cause == "timeout" else Status.RUNTIME_ERROR, _DEATH_RULE.get(cause, cause), detail)
+    status = Status.TIMEOUT if cause == "timeout" else Status.RUNTIME_ERROR
+    return Verdict(status, _DEATH_RULE.get(cause, cause), detail)
 
 
 def merge_figures(one: ErrorFigures | None, other: ErrorFigures) -> ErrorFigures:

@@ -1,7 +1,7 @@
 """The zygote: imports torch once, runs no operator, forks referees and candidates, reaps them. Single-threaded.
 
-In: ``fork`` and ``kill`` commands on the control socket. Out: pids and exits. It ends when the worker's end of the socket
-closes, and takes every child with it. It must never learn a seed, an input or a result.
+In: ``fork`` and ``kill`` commands on the control socket. Out: pids and exits. It ends when the worker's end of the
+socket closes, and takes every child with it. It must never learn a seed, an input or a result.
 """
 
 import gc

@@ -16,8 +16,8 @@ from fib_core.device.faults import ZygoteDied
 
 _START_S = 180.0  # a cold torch import on a slow disk
 _REPLY_S = 20.0
-# Pools must not exist in a process that forks; the referee asks torch for its threads itself. PASSIVE: idle pool threads
-# must sleep, not spin, while a contestant is timed.
+# Pools must not exist in a process that forks; the referee asks torch for its threads itself. PASSIVE: idle pool
+# threads must sleep, not spin, while a contestant is timed.
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
     "TRITON_INTERPRET": "1", "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false",
@@ -29,7 +29,7 @@ class Zygote:
 
     def __init__(self) -> None:
         self._control, theirs = Channel.pair(stall_s=_REPLY_S)
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         self._exits: dict[int, int] = {}
         command = [sys.executable, "-m", "fib_core.device.zygote", str(theirs.fileno())]
         with theirs:

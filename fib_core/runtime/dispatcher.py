@@ -1,7 +1,9 @@
 """Serve calls by an index. In: a definition's name or digest. Out: its route. Knows nothing of the process."""
 
 import threading
+from collections.abc import Mapping
 from difflib import get_close_matches
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,9 @@ from fib_core.runtime.table import Table
 if TYPE_CHECKING:
     from fib_core.runtime.pulled import PulledIndex
 
+# What shapes a kernel's speed besides its own sources.
+_LIBRARIES = ("torch", "triton", "apache-tvm-ffi")
+
 
 class Dispatcher:
     """All routes of one index (or of none, with the reason); routes are made when they are first asked for."""
@@ -21,6 +26,7 @@ class Dispatcher:
         self, pulled: "PulledIndex | None", build: Build | None = None, why: tuple[str, str] = ("", "")
     ) -> None:
         self.pulled, self._why, self._build = pulled, why, build or _default_build
+        self._differences = _library_differences(pulled.index.library_versions) if pulled else {}
         self._routes: dict[str, Route | Unserved] = {}
         self._lock = threading.Lock()
 
@@ -44,7 +50,11 @@ class Dispatcher:
         with self._lock:
             routes = dict(self._routes)
         digest = self.pulled.index_digest if self.pulled else None
-        return {"index_digest": digest, "definitions": {name: route.stats() for name, route in routes.items()}}
+        return {
+            "index_digest": digest,
+            "library_differences": self._differences,
+            "definitions": {name: route.stats() for name, route in routes.items()},
+        }
 
     def _made(self, definition: str) -> Route | Unserved:
         if self.pulled is None:
@@ -60,6 +70,22 @@ class Dispatcher:
         item = found[0]
         table = Table(item, self.pulled.definitions[item.definition_digest], self.pulled.solutions)
         return Route(item.name, table, self.pulled, self._build, self.pulled.cache_dir / "build")
+
+
+def _library_differences(measured: Mapping[str, str]) -> dict[str, list[str]]:
+    """Libraries whose version is not the measured one: name -> [measured, here]. Served all the same, but said."""
+    found = {}
+    for name in sorted(measured.keys() & set(_LIBRARIES)):
+        try:
+            here = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            here = "absent"
+        if here != measured[name]:
+            found[name] = [measured[name], here]
+    if found:
+        words = ", ".join(f"{name} {was} (here {here})" for name, (was, here) in found.items())
+        once(f"the index was measured with {words}; its ratios may not hold here, run the pipeline again")
+    return found
 
 
 def _default_build(solution: Any, digest: str, cache_dir: Path) -> Function:

@@ -46,6 +46,8 @@ def explain(
         "index_digest": pulled.index_digest,
         "channel": pulled.channel,
         "profile": pulled.index.profile,
+        "library_versions": pulled.index.library_versions,
+        "ignored_entries": [entry.key for entry in table.stale],
         "served_by": served_by,
         "reason": match.reason or (match.entry.reason if match.entry else ""),
         "detail": match.detail or ("" if match.entry else item.default_reason),

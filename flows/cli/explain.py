@@ -90,9 +90,8 @@ def _show(console: Console, answer: dict[str, Any]) -> None:
         console.print(f"  served by {solution['name']} ({solution['language']}, by {solution['author']})")
         console.print(f"           {solution['digest']}")
     else:
-        console.print(f"  served by your own function ({answer['served_by']}): {answer['reason']}")
-    if answer["detail"]:
-        console.print(f"           {answer['detail']}")
+        kept = "the incumbent was kept: " if answer["served_by"] == "incumbent" else ""
+        console.print(f"  served by your own function; {kept}{answer['detail'] or answer['reason']}")
     if answer["evidence"]:
         _show_evidence(console, answer["entry"], answer["evidence"])
     for near in answer["nearest"]:

@@ -118,9 +118,9 @@ def kill(root: Path, how: str) -> str:
         for _ in range(chance.randrange(3)):
             os.read(reader, 1)
         time.sleep(chance.uniform(0, 0.01))
-        os.close(reader)
         os.kill(pid, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(reader)
         assert status == -signal.SIGKILL, f"the writer died by itself: {status}"
     keys = [*store.keys("kill/"), "kill-pointer"]
     torn = sum(not is_whole(store.get(key).body) for key in keys)

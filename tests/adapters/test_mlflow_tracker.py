@@ -27,7 +27,7 @@ ROWS = [
 def tracker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowTracker]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        yield MlflowTracker(tmp_path_factory.mktemp("home") / "mlflow")
+        yield MlflowTracker(tmp_path_factory.mktemp("home"))
 
 
 def log(tracker: MlflowTracker, **changed: Any) -> str:
@@ -103,7 +103,10 @@ def test_datasets_are_inputs_with_digest_context_and_a_source_that_mlflow_knows(
 def test_everything_lies_under_the_home_and_the_page_names_the_run(tracker: MlflowTracker) -> None:
     run_id = log(tracker, documents={"a.txt": "a"})
     home = Path(tracker.tracking_uri.removeprefix("sqlite:///")).parent
+    assert home.name == "mlflow"
     assert (home / "artifacts" / run_id / "artifacts" / "a.txt").read_text() == "a"
+    named = MlflowTracker(Path("/nowhere"), tracking_uri=tracker.tracking_uri)
+    assert (named.folder, named.prepare()) == (home, tracker.prepare())
     page = f"http://127.0.0.1:5000/#/experiments/{tracker.prepare()}"
     assert tracker.run_url(run_id) == f"{page}/runs/{run_id}?workflowType=machine_learning"
     assert tracker.experiment_url() == f"{page}?workflowType=machine_learning"
@@ -132,7 +135,7 @@ def test_importing_and_constructing_the_tracker_imports_no_mlflow(tmp_path: Path
     )
     environment = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
-    assert (done.returncode, done.stdout.strip()) == (0, f"sqlite:///{tmp_path}/mlflow.db"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, f"sqlite:///{tmp_path}/mlflow/mlflow.db"), done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""Builders: each language ends in a callable or in an error that says why; artefacts are cached by content and toolchain."""
+"""Builders: each language ends in a callable or an error that says why; artefacts are keyed by content and tools."""
 
 import sys
 import threading
@@ -47,7 +47,8 @@ def _solution(sources: dict[str, str], entry: str, language: str = "python", **s
 
 
 def test_siblings_are_found_relative_and_absolute_and_two_solutions_do_not_meet(tmp_path: Path) -> None:
-    for number, style in enumerate(("from .helper import VALUE", "from helper import VALUE", "import helper\nVALUE = helper.VALUE")):
+    styles = ("from .helper import VALUE", "from helper import VALUE", "import helper\nVALUE = helper.VALUE")
+    for number, style in enumerate(styles):
         sources = {"pkg/main.py" if number == 0 else "main.py": f"{style}\ndef run():\n    return VALUE\n"}
         sources["pkg/helper.py" if number == 0 else "helper.py"] = f"VALUE = {number}\n"
         entry = next(iter(sources)) + "::run"
@@ -101,7 +102,7 @@ def test_the_compiler_speaks_in_the_error_and_is_stopped_at_its_limit(tmp_path: 
     with pytest.raises(BuildError) as failed:
         ensure_compiled(_solution({"k.cc": "int main( {\n"}, "k.cc::run", "cpp"), tmp_path, 60)
     assert "k.cc:1" in failed.value.log
-    endless = "#include <tvm/ffi/tvm_ffi.h>\ntemplate <int N> struct A { static const long v = A<N-1>::v + A<N-2>::v; };\n"
+    endless = "#include <tvm/ffi/tvm_ffi.h>\n" * 2 + "template <int N> struct A { static const long v = A<N-1>::v; };\n"
     with pytest.raises(BuildError, match="stopped"):
         ensure_compiled(_solution({"k.cc": endless}, "k.cc::run", "cpp"), tmp_path, 0.05)
     with pytest.raises(EntryPointError):

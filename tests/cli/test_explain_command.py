@@ -114,7 +114,18 @@ def test_a_kept_incumbent_says_why(app, store):
     assert (found["served_by"], found["solution"]) == ("incumbent", None)
     assert found["reason"] == "kept incumbent: no candidate met min_effect"
     text = CliRunner().invoke(app, ["explain", "scale_h4", "rows=7"], catch_exceptions=False).stdout
-    assert "your own function (incumbent): kept incumbent: no candidate met min_effect" in text
+    assert "your own function; the incumbent was kept: kept incumbent: no candidate met min_effect" in text
+
+
+def test_an_entry_for_another_contract_or_layout_is_ignored_and_named(app, store):
+    made, owned = _index()
+    item = made.definitions[0]
+    strided = item.entries[0].box.model_copy(update={"layout": "strided"})
+    entries = (item.entries[0].model_copy(update={"box": strided}), *item.entries[1:])
+    changed = (item.model_copy(update={"entries": entries}), made.definitions[1])
+    publish(store, (made.model_copy(update={"definitions": changed}), owned))
+    found = _json(app, "explain", "scale_h4", "rows=3")
+    assert (found["served_by"], found["ignored_entries"]) == ("your function", ["rows=4"])
 
 
 def test_another_device_class_gets_nothing_and_hears_what_was_measured(app, store):

@@ -8,6 +8,7 @@ import pytest
 from fib_core import confirm
 from fib_core.profiles import FULL, QUICK, Look, Rules
 from schemas.evaluation import Status
+from schemas.workload import Workload
 from tests.core.road import Walked, frozen, walk
 from tests.core.world import DEVICE, SETTINGS, World, gemm, solution
 
@@ -144,6 +145,26 @@ def test_a_candidate_is_no_finalist_of_a_key_that_it_does_not_fully_support() ->
         small = decision.box.axes["M"][0] < 9
         assert (decision.verdict == "promoted") <= (not small)
         assert bool(decision.finalists) != small
+    assert promoted(walked)
+
+
+def test_nobody_is_run_outside_its_support_and_incumbent_and_control_are_everywhere() -> None:
+    candidates = [*named("big", supports=("M >= 9",)), *named("all")]
+    walked = walk(World({"old": 1.0, "big": 0.5, "all": 0.6}), candidates, rounds=0)
+    requests = confirm.round_requests(walked.contest, 1, SETTINGS, "s")
+    seen = [(item.axes["M"], entrant) for each in requests for item in each.workloads for entrant in each.contestants]
+    assert {size for size, one in seen if one.solution.name == "big"} == {
+        item.workload.axes["M"] for item in walked.contest.timed if item.workload.axes["M"] >= 9
+    }
+    for role in ("incumbent", "control"):
+        assert len([size for size, one in seen if one.role == role]) == len(walked.contest.timed)
+
+
+def test_a_crash_outside_the_declared_support_is_held_against_nobody() -> None:
+    def verdict(name: str, workload: Workload) -> Status:
+        return Status.RUNTIME_ERROR if name == "big" and workload.axes["M"] < 9 else Status.PASSED
+
+    walked = walk(World({"old": 1.0, "big": 0.5}, verdict=verdict), named("big", supports=("M >= 9",)))
     assert promoted(walked)
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from fib_core import dispatch
 from fib_core.errors import ContractError
 from fib_core.lookup import check, find, overlap
+from fib_core.runtime.table import Table
 from schemas.decision import KeyBox
 from schemas.index import DispatchIndex
 from tests.core.road import Walked, walk
@@ -17,9 +18,8 @@ WALKED: Walked = walk(World({"old": 1.0, "fast": 0.5}), [solution("fast", DEFINI
 
 
 def build(walked: Walked = WALKED, decisions=None) -> DispatchIndex:
-    return dispatch.build(
-        walked.snapshot, walked.decisions if decisions is None else decisions, walked.solutions, "quick", DEVICE, {"b": "1"}
-    )
+    chosen = walked.decisions if decisions is None else decisions
+    return dispatch.build(walked.snapshot, chosen, walked.solutions, "quick", DEVICE, {"b": "1"})
 
 
 def test_every_decision_becomes_an_entry_with_its_evidence() -> None:
@@ -45,6 +45,14 @@ def test_a_call_is_served_by_the_one_box_that_covers_it_or_by_none(size: int) ->
     covering = [entry for entry in index.definitions[0].entries if entry.box.covers({"M": size})]
     assert len(covering) <= 1
     assert find(index, DEFINITION.digest, {"M": size}) == (covering[0] if covering else None)
+
+
+@given(st.integers(0, 200))
+def test_the_serving_process_finds_what_the_builder_finds(size: int) -> None:
+    index = build()
+    chosen = {item.solution_digest: WALKED.solutions[item.solution_digest] for item in index.solutions}
+    table = Table(index.definitions[0], DEFINITION, chosen)
+    assert table.find({"M": size}, DEVICE).entry == find(index, DEFINITION.digest, {"M": size}, DEVICE)
 
 
 def test_outside_measured_points_on_another_device_or_definition_nothing_is_found() -> None:

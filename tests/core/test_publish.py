@@ -66,7 +66,8 @@ class RacingStore(MemoryStore):
 def test_somebody_elses_move_is_reported_and_never_overwritten(published_before: bool) -> None:
     store = RacingStore()
     if published_before:
-        MemoryStore.put_once(store, channel_key("quick"), canonical_bytes(put(MemoryStore(), OTHER).model_dump(mode="json")))
+        earlier = put(MemoryStore(), OTHER).model_dump(mode="json")
+        MemoryStore.put_once(store, channel_key("quick"), canonical_bytes(earlier))
     with pytest.raises(PublishConflict, match=r"moved from .* to sha256:9+ .*run `fib run` again"):
         put(store)
     current, _ = read_channel(store, "quick")

@@ -1,15 +1,17 @@
 """Report: the numbers of a run add up, and a page says what a person asks first."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from fib_core import report
-from fib_core.speed import fast_p, weighted_speedups
+from fib_core import dispatch, report
+from fib_core.speed import coverage, fast_p, weighted_speedups
 from schemas.evaluation import Status
+from schemas.trace import TraceRecord
 from schemas.workload import Workload
 from tests.core.road import walk
-from tests.core.world import World, gemm, solution
+from tests.core.world import DEVICE, World, gemm, solution
 
 
 def verdict(name: str, workload: Workload) -> Status:
@@ -25,7 +27,8 @@ WALKED = walk(
 )
 FACTS = report.RunFacts(
     snapshot=WALKED.snapshot, solutions=WALKED.solutions, screen=WALKED.screened, decisions=WALKED.decisions,
-    profile="quick", channel="quick", index_digest="sha256:" + "1" * 64, quarantined_count=3, read_count=60, wall_s=1.23456,
+    profile="quick", channel="quick", index_digest="sha256:" + "1" * 64, quarantined_count=3, read_count=60,
+    wall_s=1.23456,
 )  # fmt: skip
 
 
@@ -56,7 +59,8 @@ def test_failures_are_grouped_by_solution_status_and_rule_with_reason_and_log() 
     rows = report.failure_rows(WALKED.screened, WALKED.snapshot, WALKED.solutions)
     expected = Counter(item.status.value for item in WALKED.screened if item.status is not Status.PASSED)
     assert Counter({row["status"]: row["workloads"] for row in rows}) == expected
-    assert [(row["solution"], row["status"]) for row in rows] == [("wrong", "INCORRECT_NUMERICAL"), ("hangs", "TIMEOUT")]
+    found = [(row["solution"], row["status"]) for row in rows]
+    assert found == [("wrong", "INCORRECT_NUMERICAL"), ("hangs", "TIMEOUT")]
     assert all(row["reason"] == "made up" and row["log"].startswith("line") for row in rows)
 
 
@@ -88,6 +92,17 @@ def test_the_weighted_speedup_counts_what_the_index_serves_and_one_elsewhere() -
     assert 1.0 < ratio < best
     kept = [item.model_copy(update={"verdict": "kept_incumbent"}) for item in WALKED.decisions]
     assert weighted_speedups(WALKED.snapshot, kept) == {"gemm_n8_k4": 1.0}
+
+
+def test_coverage_is_the_share_of_calls_in_a_box_and_of_those_that_change_kernel() -> None:
+    index = dispatch.build(WALKED.snapshot, WALKED.decisions, WALKED.solutions, "quick", DEVICE, {})
+    entries = index.definitions[0].entries
+    changed = next(item for item in entries if item.solution_digest).box.axes["M"][0]
+    kept = next(item for item in entries if item.solution_digest is None).box.axes["M"][0]
+    calls = [TraceRecord(definition="gemm_n8_k4", axes={"M": size}) for size in (changed, changed, kept, 10**6)]
+    found = coverage(index, [*calls, TraceRecord(definition="other", axes={"M": 1})])
+    assert found == {"gemm_n8_k4": (0.75, 0.5)}
+    assert "| 75% | 50% |" in report.page(replace(FACTS, coverage=found))
 
 
 def test_metrics_are_finite_numbers_that_show_shares() -> None:

@@ -56,7 +56,8 @@ def test_outside_its_declared_support_a_solution_does_not_apply_and_is_counted()
 
 def test_a_solution_that_applies_nowhere_makes_no_visit() -> None:
     snapshot, old = frozen(DEFINITION)
-    entrants = screen.contestants(DEFINITION, [old, *named("no", supports=("M > 10**9", "Q == 1"))], snapshot.incumbents)
+    nowhere = named("no", supports=("M > 10**9", "Q == 1"))
+    entrants = screen.contestants(DEFINITION, [old, *nowhere], snapshot.incumbents)
     planned = screen.plan(snapshot, DEFINITION, entrants, SETTINGS, "s")
     assert len(planned.requests) == 1
     assert len(planned.not_applicable) == len(snapshot.workloads)

@@ -150,3 +150,13 @@ def test_a_gain_of_fifteen_percent_shows_in_eight_rounds(seed: int) -> None:
     sample = [math.log(1.15) + rng.gauss(0, 0.02) for _ in range(8)]
     assert signed_rank_p(sample) == smallest_p(8)
     assert signed_rank_p([-value for value in sample]) == 1.0
+
+
+def test_holm_holds_the_family_error_although_finalists_share_their_incumbent() -> None:
+    rng, trials, alpha = random.Random(5), 1500, 0.05
+    wrong = 0
+    for _ in range(trials):
+        incumbent = [heavy_tailed(rng, 0.0) for _ in range(8)]
+        finalists = [[old - heavy_tailed(rng, 0.0) for old in incumbent] for _ in range(2)]
+        wrong += min(holm([signed_rank_p(one) for one in finalists])) < alpha
+    assert wrong / trials <= alpha + 3 * math.sqrt(alpha * (1 - alpha) / trials)

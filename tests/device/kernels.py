@@ -11,7 +11,9 @@ from schemas.workload import Workload
 LIMITS = Limits(visit_s=8, build_s=60, memory_bytes=2**30)
 
 
-def definition(name: str, op_type: str, axes: dict[str, Any], inputs: Any, outputs: Any, reference: str, **more: Any) -> Definition:
+def definition(
+    name: str, op_type: str, axes: dict[str, Any], inputs: Any, outputs: Any, reference: str, **more: Any
+) -> Definition:
     def spec(pair: Any) -> dict[str, Any]:
         return {"shape": pair[0], "dtype": pair[1]}
 
@@ -63,9 +65,9 @@ def solution(target: Definition, source: str, **spec: Any) -> Solution:
     file = "k.cc" if language == "cpp" else "main.py"
     body = {"language": language, "target_hardware": ["cpu"], "entry_point": f"{file}::run"}
     body |= {"destination_passing_style": False} | spec
-    return Solution.model_validate(
-        {"name": "s", "definition": target.name, "author": "t", "spec": body, "sources": [{"path": file, "content": source}]}
-    )
+    sources = [{"path": file, "content": source}]
+    labels = {"name": "s", "definition": target.name, "author": "t"}
+    return Solution.model_validate(labels | {"spec": body, "sources": sources})
 
 
 def workload(target: Definition, inputs: dict[str, Any] | None = None, **axes: int) -> Workload:

@@ -1,4 +1,4 @@
-"""The numerical policy: what is inside the tolerance passes, what is just outside does not, nothing non-finite slips by."""
+"""The numerical policy: what is inside the tolerance passes, just outside does not, nothing non-finite slips by."""
 
 import math
 

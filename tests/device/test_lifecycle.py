@@ -73,7 +73,8 @@ def test_the_worker_is_ready_within_two_seconds_of_the_worst_contestant(worker: 
     worker.warm()
     daemon = (
         "import os, signal, time\ndef run(a, b):\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n            time.sleep(300)\n        os._exit(0)\n"
+        "    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n            time.sleep(300)\n"
+        "        os._exit(0)\n"
         "    os.setsid() if os.getpgrp() != os.getpid() else None\n    time.sleep(300)\n"
     )
     worker.visit(_ask(solution(ADD, daemon), limits=LIMITS.model_copy(update={"visit_s": 0.5})))
@@ -90,7 +91,8 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from kernels import ADD, request, solution, workload
 from fib_core.adapters.device_worker import DeviceWorker
-slow = solution(ADD, "import time, subprocess\\ndef run(a, b):\\n    subprocess.Popen(['sleep', '300'])\\n    time.sleep(300)\\n")
+source = "import time, subprocess\\ndef run(a, b):\\n    subprocess.Popen(['sleep', '300'])\\n    time.sleep(300)\\n"
+slow = solution(ADD, source)
 worker = DeviceWorker(cache_dir=Path(sys.argv[2]))
 worker.warm()
 print(worker.zygote_pid, flush=True)
@@ -115,7 +117,7 @@ def test_a_killed_worker_leaves_no_process_behind(tmp_path: Path) -> None:
     assert gone
 
 
-def test_two_workers_of_one_host_take_turns(worker: DeviceWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_two_workers_of_one_host_take_turns(worker: DeviceWorker, caplog: pytest.LogCaptureFixture) -> None:
     worker.warm()
     with device_lock(worker.describe().device_id):
         results: list[VisitResult] = []

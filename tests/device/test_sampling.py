@@ -1,4 +1,4 @@
-"""Samplers: an exact one passes, a distorted one does not; ties at the boundary are legal; the power is what it claims."""
+"""Samplers: an exact one passes, a distorted one does not; boundary ties are legal; the power is what it claims."""
 
 import math
 
@@ -155,9 +155,8 @@ def test_samplers_before_the_worker(worker: DeviceWorker, body: str) -> None:
         "probs": {"type": "random", "distribution": "probs"},
         "top_k": {"type": "structured", "generator": "constant", "params": {"value": 40, "count": 32}},
     }
-    asked = request(
-        SAMPLE, [solution(SAMPLE, SOURCE.format(body=body))], [workload(SAMPLE, recipes, B=32)], sampling_draws=FULL_POWER_DRAWS
-    )
+    sampler = solution(SAMPLE, SOURCE.format(body=body))
+    asked = request(SAMPLE, [sampler], [workload(SAMPLE, recipes, B=32)], sampling_draws=FULL_POWER_DRAWS)
     result = worker.visit(asked)
     assert result.fault is None, result.fault
     evaluation = result.evaluations[0]

@@ -10,13 +10,14 @@ from fib_core.adapters.device_worker import DeviceWorker
 from schemas.evaluation import Status
 
 HONEST = "def run(a, b):\n    return a + b\n"
+_WRONG = Status.INCORRECT_NUMERICAL
 FAILING = {
     "wrong_shape": ("def run(a, b):\n    return (a + b)[:-1]\n", Status.INCORRECT_SHAPE, "shape"),
     "wrong_count": ("def run(a, b):\n    return a + b, a\n", Status.INCORRECT_SHAPE, "count"),
     "wrong_dtype": ("def run(a, b):\n    return (a + b).double()\n", Status.INCORRECT_DTYPE, "dtype"),
     "off_by_little": ("def run(a, b):\n    return (a + b) * 1.001\n", Status.INCORRECT_NUMERICAL, "tolerance"),
-    "zeros": ("import torch\ndef run(a, b):\n    return torch.zeros_like(a)\n", Status.INCORRECT_NUMERICAL, "tolerance"),
-    "nan": ("def run(a, b):\n    c = a + b\n    c[3] = float('nan')\n    return c\n", Status.INCORRECT_NUMERICAL, "nonfinite"),
+    "zeros": ("import torch\ndef run(a, b):\n    return torch.zeros_like(a)\n", _WRONG, "tolerance"),
+    "nan": ("def run(a, b):\n    c = a + b\n    c[3] = float('nan')\n    return c\n", _WRONG, "nonfinite"),
     "stale": (
         "kept = {}\ndef run(a, b):\n    c = kept.setdefault(len(a), a + b)\n    return c.clone()\n",
         Status.INCORRECT_NUMERICAL, "tolerance",
@@ -29,19 +30,21 @@ FAILING = {
         "import os\ndef run(a, b):\n    os.closerange(0, 512)\n    return a + b\n", Status.RUNTIME_ERROR, "exit",
     ),
     "one_big_allocation": (
-        "import torch\ndef run(a, b):\n    torch.empty(2**40)\n    return a + b\n", Status.RUNTIME_ERROR, "memory_limit",
+        "import torch\ndef run(a, b):\n    torch.empty(2**40)\n    return a + b\n",
+        Status.RUNTIME_ERROR, "memory_limit",
     ),
     "eats_memory": (
         "def run(a, b):\n    hoard = []\n    while True:\n        hoard.append(bytearray(2**24))\n",
         Status.RUNTIME_ERROR, "memory_limit",
     ),
     "children_eat_memory": (
-        "import os, time\ndef run(a, b):\n    for _ in range(3):\n        if os.fork() == 0:\n            x = bytearray(2**28)\n"
-        "            time.sleep(60)\n    time.sleep(60)\n",
+        "import os, time\ndef run(a, b):\n    for _ in range(3):\n        if os.fork() == 0:\n"
+        "            x = bytearray(2**28)\n            time.sleep(60)\n    time.sleep(60)\n",
         Status.RUNTIME_ERROR, "memory_limit",
     ),
     "forks_and_forks": (
-        "import os, time\ndef run(a, b):\n    for _ in range(100):\n        if os.fork() == 0:\n            time.sleep(60)\n    time.sleep(60)\n",
+        "import os, time\ndef run(a, b):\n    for _ in range(100):\n        if os.fork() == 0:\n"
+        "            time.sleep(60)\n    time.sleep(60)\n",
         Status.RUNTIME_ERROR, None,
     ),
     "writes_input": ("def run(a, b):\n    return a.add_(b).clone()\n", Status.CHEATED, "input_mutated"),
@@ -55,7 +58,9 @@ FAILING = {
     "missing_module": ("import no_such_module_here\ndef run(a, b):\n    return a\n", Status.COMPILE_ERROR, "build"),
     "no_entry": ("def walk(a, b):\n    return a + b\n", Status.COMPILE_ERROR, "entry_point"),
     "raises_at_import": ("raise OSError('cold')\ndef run(a, b):\n    return a\n", Status.RUNTIME_ERROR, "exception"),
-    "dies_at_import": ("import ctypes\nctypes.string_at(8)\ndef run(a, b):\n    return a\n", Status.RUNTIME_ERROR, "signal"),
+    "dies_at_import": (
+        "import ctypes\nctypes.string_at(8)\ndef run(a, b):\n    return a\n", Status.RUNTIME_ERROR, "signal",
+    ),
 }  # fmt: skip
 
 
@@ -169,7 +174,8 @@ def run(x, residual, weight):
 def test_a_mutated_input_is_a_private_copy_and_the_result_is_read_there(worker: DeviceWorker) -> None:
     forgetful = IN_PLACE.replace("residual.add_(x)", "residual = residual + x")
     wrong_place = IN_PLACE.replace("residual.add_(x)", "residual.add_(x); x.zero_()")
-    result = worker.visit(request(NORM, [solution(NORM, s) for s in (IN_PLACE, forgetful, wrong_place)], [workload(NORM, M=3)]))
+    entered = [solution(NORM, source) for source in (IN_PLACE, forgetful, wrong_place)]
+    result = worker.visit(request(NORM, entered, [workload(NORM, M=3)]))
     verdicts = [(e.status, e.rule) for e in result.evaluations]
     assert verdicts[0] == (Status.PASSED, None)
     assert verdicts[1][0] is Status.INCORRECT_NUMERICAL

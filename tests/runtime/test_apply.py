@@ -1,6 +1,7 @@
 """apply: a covered call runs the chosen solution, every other call runs the caller's function, nothing is lost."""
 
 import threading
+from importlib.metadata import version
 
 import pytest
 import torch
@@ -353,6 +354,16 @@ def test_choosing_another_index_reaches_functions_that_are_decorated_already(ser
     serve(index((SCALE, [((2, 4), None)])))
     served(rows(3), GAIN)
     assert (counted()["hit"], counted()["incumbent"]) == (0, 1)
+
+
+def test_another_library_version_than_the_measured_one_is_said(serve, warnings_of):
+    made, owned = scaled()
+    serve((made.model_copy(update={"library_versions": {"torch": "1.0", "python": "3.11.4"}}), owned))
+    fib.apply("scale_h4")(own_scale())(rows(3), GAIN)
+    assert fib.stats()["library_differences"] == {"torch": ["1.0", version("torch")]}
+    assert "torch 1.0" in warnings_of()[0]
+    serve((made.model_copy(update={"library_versions": {"torch": version("torch")}}), owned))
+    assert fib.stats()["library_differences"] == {}
 
 
 def test_preparing_builds_before_traffic(serve):

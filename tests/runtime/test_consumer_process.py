@@ -86,10 +86,9 @@ def test_a_serving_process_shows_a_hit_a_miss_with_fallback_and_identical_result
 
 def test_the_check_for_forbidden_modules_can_fail(tmp_path):
     """Negative control: a process that does import the pipeline is seen to."""
-    store = DirectoryStore(tmp_path / "store")
-    _published(store)
-    found = _serve(store.url, tmp_path / "cache", SCRIPT.replace("import torch\n", "import torch, polars\n", 1))
-    assert found["forbidden"] == ["polars"]
+    check = next(line for line in SCRIPT.splitlines() if '"forbidden"' in line)
+    script = f"import json, sys\nimport fib_core.runtime, polars\nprint(json.dumps({{{check}}}))"
+    assert _serve("", tmp_path / "cache", script)["forbidden"] == ["polars"]
 
 
 CPP = """

@@ -5,8 +5,10 @@ import re
 
 from schemas.solution import SourceFile, Solution
 
-_CPP_DECLARED = re.compile(r"\b(?:float|double|int|int64_t|uint16_t|uint32_t|void|TensorView|struct|Panel)\b[\s*&]*\b([A-Za-z_]\w*)")
-_CPP_KEPT = {"const", "volatile", "size", "data_ptr", "numel", "lane_"}
+_CPP_TYPES = "float|double|int|int64_t|uint16_t|uint32_t|void|TensorView|struct|Panel"
+_CPP_DECLARED = re.compile(rf"\b(?:{_CPP_TYPES})\b[\s*&]*\b([A-Za-z_]\w*)")
+_CPP_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_CPP_KEPT = {"const", "volatile", "size", "data_ptr", "numel"}
 
 
 def renamed(solution: Solution) -> Solution:
@@ -68,6 +70,6 @@ def rename_cpp(source: str, entry: str) -> tuple[str, str]:
     names = {name: f"item_{number}" for number, name in enumerate(dict.fromkeys(declared))}
     lines = []
     for line in bare.splitlines():
-        code = line if line.startswith("#") else re.sub(r"\b[A-Za-z_]\w*\b", lambda hit: names.get(hit[0], hit[0]), line)
+        code = line if line.startswith("#") else _CPP_WORD.sub(lambda hit: names.get(hit[0], hit[0]), line)
         lines.append("\t\t" + code.strip() if code.startswith(" ") else code)
     return "// rewritten\n" + "\n\n".join(lines) + "\n", names[entry]

@@ -1,0 +1,118 @@
+"""The whole road as a user runs it, on a tiny dataset with real processes: run, resume after kill -9, consume."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flows import tiny_dataset
+
+pytestmark = pytest.mark.timeout(600)
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return os.environ | {"FIB_HOME": str(home), "PYTHONPATH": str(CHECKOUT)}
+
+
+def _command(dataset: Path) -> list[str]:
+    return [sys.executable, "-c", "from flows.cli import main; main()", "run", "--dataset", str(dataset), "--json"]
+
+
+def _run(dataset: Path, home: Path) -> dict[str, Any]:
+    done = subprocess.run(
+        _command(dataset), env=_environment(home), capture_output=True, text=True, timeout=500, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _evaluations(home: Path) -> set[str]:
+    folder = home / "store" / "evaluations" / "by-job"
+    return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, Any]]:
+    root = tmp_path_factory.mktemp("road")
+    dataset, home = tiny_dataset.write(root / "dataset"), root / "home"
+    return dataset, home, _run(dataset, home)
+
+
+def test_the_summary_has_the_contracts_shape_and_its_counts_add_up(
+    first_run: tuple[Path, Path, dict[str, Any]],
+) -> None:
+    _, home, summary = first_run
+    assert set(summary) == {
+        "snapshot_digest", "index_digest", "channel", "profile", "op_types", "evaluations", "promoted",
+        "kept_incumbent", "flow_run_id", "mlflow_run_id", "wall_s",
+    }  # fmt: skip
+    snapshot = json.loads((home / f"store/snapshots/{summary['snapshot_digest'][7:]}.json").read_text())
+    assert sum(summary["evaluations"].values()) == len(snapshot["workloads"]) * len(tiny_dataset.SOLUTIONS)
+    index = json.loads((home / f"store/indexes/{summary['index_digest'][7:]}.json").read_text())
+    entries = [entry for block in index["definitions"] for entry in block["entries"]]
+    assert len(summary["promoted"]) + summary["kept_incumbent"] == len(entries)
+
+
+def test_a_faster_candidate_is_promoted_and_an_equal_or_wrong_one_is_not(
+    first_run: tuple[Path, Path, dict[str, Any]],
+) -> None:
+    _, _, summary = first_run
+    assert {item["solution"] for item in summary["promoted"]} == {"direct"}
+    assert all(item["interval"][0] > 1.0 for item in summary["promoted"])
+    assert summary["evaluations"]["INCORRECT_NUMERICAL"] > 0
+
+
+def test_a_second_run_measures_nothing_and_decides_the_same(first_run: tuple[Path, Path, dict[str, Any]]) -> None:
+    dataset, home, summary = first_run
+    before = _evaluations(home)
+    again = _run(dataset, home)
+    assert _evaluations(home) == before
+    for name in ("snapshot_digest", "index_digest", "evaluations", "promoted", "kept_incumbent"):
+        assert again[name] == summary[name], name
+
+
+def test_a_run_killed_anywhere_goes_on_without_repeating_a_finished_evaluation(tmp_path: Path) -> None:
+    dataset, home = tiny_dataset.write(tmp_path / "dataset"), tmp_path / "home"
+    with (tmp_path / "log").open("w") as log:
+        victim = subprocess.Popen(
+            _command(dataset), env=_environment(home), stdout=log, stderr=log, start_new_session=True
+        )
+        _wait_for_evaluations(home, victim, at_least=40, log=tmp_path / "log")
+        os.killpg(victim.pid, signal.SIGKILL)
+        victim.wait()
+    survivors = {name: _digest_of(home, name) for name in _evaluations(home)}
+    summary = _run(dataset, home)
+    assert {item["solution"] for item in summary["promoted"]} == {"direct"}
+    assert {name: _digest_of(home, name) for name in survivors} == survivors
+    settled = json.loads((home / f"store/indexes/{summary['index_digest'][7:]}.json").read_text())
+    evidence = [entry["decision_digest"] for block in settled["definitions"] for entry in block["entries"]]
+    used = {digest for item in evidence for digest in _decision(home, item)["evaluations"]}
+    assert used & set(survivors.values()), "the decisions rest on samples from before the kill too"
+
+
+def _wait_for_evaluations(home: Path, process: "subprocess.Popen[bytes]", at_least: int, log: Path) -> None:
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        if len(_evaluations(home)) >= at_least:
+            return
+        assert process.poll() is None, f"the run ended before it could be killed: {log.read_text()[-3000:]}"
+        time.sleep(0.02)
+    raise AssertionError(f"only {len(_evaluations(home))} evaluations after 300 s: {log.read_text()[-3000:]}")
+
+
+def _digest_of(home: Path, pointer: str) -> str:
+    body = json.loads((home / "store/evaluations/by-job" / pointer).read_text())
+    return str(body["evaluation"])
+
+
+def _decision(home: Path, digest: str) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads((home / f"store/decisions/{digest[7:]}.json").read_text())
+    return body
