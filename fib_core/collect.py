@@ -23,6 +23,8 @@ from schemas.trace import QuarantinedRow, TraceRecord
 
 MAX_REASON_CHARS = 300
 REMEMBERED_LINES = 4096
+LARGEST_SIZE = 2**31 - 1
+LARGEST_EXACT = 2**53 - 1
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class _Reader:
         _check_axes(definition, body.get("axes"))
         record = _validated(body)
         _check_scalars(record)
+        _check_structure(record)
         problems = contradictions(definition, record.axes, record.structure)
         if problems:
             raise ContractError(problems[0])
@@ -132,6 +135,8 @@ def _check_axis(definition: Definition, name: str, value: Any) -> None:
         raise ContractError(f"axis {name} is {value!r}, not a whole number")
     if value < 0:
         raise ContractError(f"axis {name} is {value}, below zero")
+    if value > LARGEST_SIZE:
+        raise ContractError(f"axis {name} is larger than any tensor here can be ({LARGEST_SIZE})")
     if name not in definition.axes:
         raise ContractError(f"{definition.name} has no axis {name}")
     axis = definition.axes[name]
@@ -152,5 +157,13 @@ def _validated(body: dict[str, Any]) -> TraceRecord:
 
 def _check_scalars(record: TraceRecord) -> None:
     for name, value in record.scalars.items():
+        if isinstance(value, int) and abs(value) > LARGEST_EXACT:
+            raise ContractError(f"scalar {name} is beyond what JSON numbers hold exactly ({LARGEST_EXACT})")
         if not math.isfinite(value):
             raise ContractError(f"scalar {name} is {value}, not a finite number")
+
+
+def _check_structure(record: TraceRecord) -> None:
+    for name, values in record.structure.items():
+        if values and max(values) > LARGEST_SIZE:
+            raise ContractError(f"{name} holds {max(values)}, more than any tensor here can hold ({LARGEST_SIZE})")

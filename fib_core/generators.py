@@ -56,6 +56,11 @@ def positions(starts: Sequence[int], lengths: Sequence[int]) -> Array:
     return np.concatenate([np.zeros(0, np.int64), *runs])
 
 
+def wrapped_positions(count: int, limit: int) -> Array:
+    """[count] positions 0, 1, 2 ... that start again at 0 whenever a cache of ``limit`` rows ends."""
+    return np.arange(count, dtype=np.int64) % max(limit, 1)
+
+
 def constant(value: float, count: int) -> Array:
     """[count] times the same number."""
     return np.full(count, value)
@@ -81,6 +86,7 @@ GENERATORS: dict[str, Callable[..., Array]] = {
     "page_indices": page_indices,
     "last_page_len": last_page_len,
     "positions": positions,
+    "wrapped_positions": wrapped_positions,
     "constant": constant,
     "values": values,
     "cycle": cycle,

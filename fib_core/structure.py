@@ -128,7 +128,9 @@ class _Facts:
     def positions(self, name: str) -> InputRecipe:
         count = self._count(name)
         seen = self.structure.get(name) or self.structure.get("positions")
-        starts, lengths = _runs(seen) if seen else _fresh_runs(count, self.sizes.get("max_seq_len", count))
+        if not seen:
+            return _structured("wrapped_positions", count=count, limit=self.sizes.get("max_seq_len", count))
+        starts, lengths = _runs(seen)
         return _structured("positions", starts=starts, lengths=lengths)
 
     def top_k(self, name: str) -> InputRecipe:
@@ -180,9 +182,3 @@ def _runs(seen: Sequence[int]) -> tuple[list[int], list[int]]:
             starts.append(here)
             lengths.append(1)
     return starts, lengths
-
-
-def _fresh_runs(count: int, limit: int) -> tuple[list[int], list[int]]:
-    """Positions 0, 1, 2 ... starting again at 0 whenever the cache ends."""
-    lengths = [min(limit, count - start) for start in range(0, count, max(limit, 1))]
-    return [0] * len(lengths), lengths

@@ -63,7 +63,7 @@ def pipeline(
 
         by_digest = {e.solution_digest: e.solution for each in screened for e in each.entrants}
         index = dispatch(house, snapshot, decisions, by_digest)
-        publish(house, index, by_digest)
+        publish(house, index, by_digest, [e for each in screened for e in each.evaluations])
         return report(house, gathered, snapshot, screened, decisions, index, time.monotonic() - started)
 
 

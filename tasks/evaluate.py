@@ -28,6 +28,7 @@ def evaluate(
     solution: Solution,
     workloads: Sequence[Workload],
     blob_root: Path | None,
+    visit_limit_s: float,
 ) -> tuple[Evaluation, ...]:
     """Visit every workload once; raises ContractError for bad inputs, DeviceError for the machine's fault."""
     from fib_core.errors import DeviceError
@@ -44,7 +45,7 @@ def evaluate(
         sample_count=SAMPLE_COUNT,
         input_sets=2,
         sampling_draws=SAMPLING_DRAWS,
-        limits=limits_for(settings, definition, workloads),
+        limits=limits_for(settings, definition, workloads).model_copy(update={"visit_s": visit_limit_s}),
         blob_root=str(blob_root) if blob_root is not None else None,
     )
     with open_device(settings) as device:

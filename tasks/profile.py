@@ -21,7 +21,7 @@ LARGE_BYTES = 64 << 20
 INCUMBENT_FACTOR = 20.0
 """A candidate's visit may take this many times the incumbent's (contract: Limits and places)."""
 
-FIRST_VISIT_S = 600.0
+FIRST_VISIT_S = 1800.0
 """Bound of a visit that nothing is known about yet: declared incumbents and references."""
 
 

@@ -24,6 +24,7 @@ from tasks.code_version import code_version
 from tasks.collect import Gathered
 from tasks.screen import Screened
 from tasks.tables import evaluation_rows
+from tasks.validity import spoiled
 from tasks.wiring import House
 
 
@@ -48,7 +49,9 @@ def report(
     show_markdown("report", link + room.page(facts), "The run on one page.")
     summary = room.summary(facts) | {"failures": failures, "decisions": room.decision_rows(decisions, facts.solutions)}
     get_run_logger().info("%s", json.dumps(summary["evaluations"]))
-    _require_valid(house, summary["evaluations"])
+    reason = spoiled(house.settings, facts.screen)
+    if reason is not None:
+        raise TooManyInvalid(reason)
     return summary
 
 
@@ -113,14 +116,3 @@ def _params(facts: room.RunFacts, environment: Environment) -> dict[str, str]:
         "profile": facts.profile,
         "code_version": code_version(),
     }
-
-
-def _require_valid(house: House, counts: dict[str, int]) -> None:
-    total = sum(counts.values())
-    share = counts.get("INVALID", 0) / total if total else 0.0
-    if share > house.settings.invalid_share_max:
-        raise TooManyInvalid(
-            f"{counts['INVALID']} of {total} evaluations ({share:.1%}) were spoiled by the machine, more than "
-            f"{house.settings.invalid_share_max:.0%}; look at the causes in the report, then run again: finished "
-            "evaluations are kept"
-        )

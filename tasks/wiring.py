@@ -1,5 +1,6 @@
 """The only place that names adapters: settings in, a house with real store, tracker and devices out."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,8 +33,17 @@ def open_house(settings: Settings) -> Iterator[House]:
     """Open store, tracker and devices; the local cluster, if any, ends with the block."""
     store = open_store(settings.store_url)
     tracker = MlflowTracker(home=settings.home, tracking_uri=settings.tracking_uri)
+    # A fresh tracking database takes seconds to migrate; nothing needs it before the report.
+    threading.Thread(target=tracker.prepare, name="prepare tracker", daemon=True).start()
     with open_pool(settings.dask_address, settings.device_resource, settings.build_dir) as runner:
         yield House(settings, store, tracker, runner, runner.describe())
+
+
+def prepare_tracking(settings: Settings) -> str:
+    """Make the tracking database if it is not there; returns the address of the table of all runs."""
+    tracker = MlflowTracker(home=settings.home, tracking_uri=settings.tracking_uri)
+    tracker.prepare()
+    return tracker.experiment_url()
 
 
 @contextmanager

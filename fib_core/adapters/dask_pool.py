@@ -4,7 +4,7 @@ In: VisitRequests as JSON. Out: VisitResults. Knows nothing of Prefect; a lost w
 Dask's own retries are off (``allowed-failures`` 0): a request that killed its worker must not be replayed blindly.
 """
 
-import os
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,7 +82,7 @@ class LocalDevices:
         scratch.mkdir(parents=True, exist_ok=True)
         dask.config.set(_QUIET_DASK | {"temporary-directory": str(scratch)})
         self._cluster = LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1",
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1",
             resources={resource: 1}, env={"OMP_NUM_THREADS": "1"},
         )  # fmt: skip
 
@@ -109,10 +109,17 @@ _QUIET_DASK = {
 }
 
 
+def _hush() -> None:
+    """Dask narrates every connection at INFO; what matters comes back as a result or a fault."""
+    for name in ("distributed", "distributed.scheduler", "distributed.nanny", "distributed.core", "distributed.worker",
+                 "distributed.http.proxy", "distributed.client"):  # fmt: skip
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
 @contextmanager
 def open_pool(address: str | None, resource: str, build_dir: Path) -> Iterator[DaskPool]:
     """A pool on the standing cluster at ``address``, or on a local one made for this run."""
-    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")
+    _hush()
     if address is not None:
         with Client(address, set_as_default=False) as client:
             yield DaskPool(client, resource, build_dir)

@@ -79,6 +79,7 @@ class DeviceWorker:
         fault = None
         try:
             with self._turn, device_lock(self._environment.device_id):
+                started = time.monotonic()  # waiting for the device is nobody's visit
                 evaluations = self._measure(request)
         except (DeviceError, ToolchainMissing, ContractError, OSError) as error:
             fault = MachineFault(cause=_cause(error), detail=str(error)[:4000])

@@ -10,7 +10,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fib_core.errors import DeviceError
@@ -26,8 +26,19 @@ def lock_path(device_id: str) -> Path:
 
 @contextmanager
 def device_lock(device_id: str) -> Iterator[None]:
-    """Hold the device; waits as long as it takes and says so once."""
+    """Hold the device; waits as long as it takes and says so once.
+
+    Whoever waits holds the turnstile, which a holder must pass again for its next visit: two runs alternate.
+    """
     path = lock_path(device_id)
+    with ExitStack() as device:
+        with _held(path.with_suffix(".next"), device_id):
+            device.enter_context(_held(path, device_id))
+        yield
+
+
+@contextmanager
+def _held(path: Path, device_id: str) -> Iterator[None]:
     fd = _open(path)
     try:
         _acquire(fd, device_id, path)

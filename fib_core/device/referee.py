@@ -22,7 +22,6 @@ from schemas.workload import Workload
 def main(channel: Channel, log_fd: int, options: dict[str, Any]) -> None:
     """Serve one visit; returns when the supervisor hangs up."""
     sandbox.redirect_output(log_fd)
-    torch.set_num_threads(len(os.sched_getaffinity(0)))  # contestants are idle while this process computes
     bench: Bench | None = None
     while True:
         message, _ = channel.receive()
@@ -54,7 +53,10 @@ class Bench:
 
     def answer(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """Reply and the descriptors that go with it."""
-        if message["command"].startswith("prepare"):
+        # Contestants are idle now. References use every core; comparisons are too short to gain from it.
+        preparing = message["command"].startswith("prepare")
+        torch.set_num_threads(len(os.sched_getaffinity(0)) if preparing else 1)
+        if preparing:
             case = self._cases[message["workload"]]
             self._bout = None  # the regions of the last bout go before new ones come
             self._make_room(case)

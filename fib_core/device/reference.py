@@ -39,6 +39,8 @@ def expected_outputs(definition: Definition, run: Callable[..., Any], inputs: di
             pass
     try:
         raw = _call(run, inputs)
+    except ContractError:
+        raise
     except Exception as error:
         raise ContractError(f"{definition.name}: the reference raised {type(error).__name__}: {error}") from error
     return _checked(definition, raw)

@@ -20,6 +20,7 @@ def evaluate(
     solution: Annotated[Path, typer.Argument(help="solution JSON file")],
     workloads: Annotated[Path | None, typer.Option(help="workload rows (JSONL); default: a small valid set")] = None,
     blobs: Annotated[Path | None, typer.Option(help="dataset root for safetensors paths")] = None,
+    limit_s: Annotated[float, typer.Option(help="time limit of the whole visit, seconds")] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="print only JSON")] = False,
 ) -> None:
     """Judge a solution: build it, compare every output with the reference, time it. Exit 1 if any workload fails."""
@@ -33,7 +34,7 @@ def evaluate(
     else:
         bound = task.bind_rows(contract, load_workload_rows(workloads))
     root = blobs or (_dataset_root(workloads) if workloads else None)
-    results = task.evaluate(Settings(), contract, candidate, bound, root)
+    results = task.evaluate(Settings(), contract, candidate, bound, root, limit_s)
     labels = {workload.digest: workload.uuid or _label(workload.axes) for workload in bound}
     rows = [_row(labels[item.job.workload_digest], item) for item in results]
     if as_json:

@@ -31,7 +31,10 @@ def ui(
 
     settings = Settings()
     prepare_environment(settings.home)
+    from tasks.wiring import prepare_tracking
+
     console = Console()
+    runs_page = prepare_tracking(settings).partition("#")[2]
     pages = {
         f"http://{host}:{prefect_port}/api/health": _prefect(host, prefect_port),
         f"http://{host}:{mlflow_port}/health": _mlflow(settings.home, settings.tracking_uri, host, mlflow_port),
@@ -40,7 +43,7 @@ def ui(
         for url, process in pages.items():
             _wait_until_up(url, process)
         console.print(f"Prefect  http://{host}:{prefect_port}/runs", highlight=False)
-        console.print(f"MLflow   http://{host}:{mlflow_port}/#/experiments", highlight=False)
+        console.print(f"MLflow   http://{host}:{mlflow_port}/#{runs_page}", highlight=False)
         while all(process.poll() is None for process in pages.values()):
             time.sleep(0.5)
     finally:

@@ -56,6 +56,10 @@ logs are ours. Shapes are those of public models; **traffic is synthetic**: no c
 - `scale:cpu` definitions have shapes of small models (Llama-3.2-1B, Qwen3-0.6B, TinyLlama) that one CPU core evaluates in milliseconds.
 - `scale:gpu` definitions have shapes of Llama-3.1-8B, Qwen3-30B-A3B and DeepSeek-V3 at tensor parallel 8.
 - `incumbents.json`: the competent PyTorch forms of each definition, fastest measured first (`infra/starter/measure.py`).
+- `calls/`: what a simulated continuous-batching engine (`infra/starter/calls.py`) asked of each `scale:cpu` definition, one line a
+  call: closed loops of 1 to 32 users, chunked prefill, a cached prefix, decode batches padded with empty rows, one line per layer,
+  three replays. The log of `gqa_paged_decode_h32_kv8_d64_ps16` also holds five lines that no collector should accept: one cut short,
+  a negative axis, an unknown definition, a missing axis, lengths that contradict the axes.
 - Among the solutions are some that are wrong on purpose. Nothing in the data says which: the pipeline has to find out.
 """
 

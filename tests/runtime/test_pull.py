@@ -237,13 +237,15 @@ def test_concurrent_pulls_and_readers_always_see_a_whole_index_and_the_pointer_n
     threads = [threading.Thread(target=_repeat, args=(job, done, problems)) for job in jobs]
     for thread in threads:
         thread.start()
-    for note in "345":
-        digests.append(publish(store, index((SCALE, [((2, 8), solution(SCALE, SCALE_VALUE))]), note=note)))
-        time.sleep(0.1)
-    index_client.pull_from(store, "quick", cache)
-    done.set()
-    for thread in threads:
-        thread.join()
+    try:
+        for note in "345":
+            digests.append(publish(store, index((SCALE, [((2, 8), solution(SCALE, SCALE_VALUE))]), note=note)))
+            time.sleep(0.1)
+        index_client.pull_from(store, "quick", cache)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
     assert problems == []
     order = [digests.index(digest) for digest in seen]
     assert order == sorted(order)

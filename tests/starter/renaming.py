@@ -1,9 +1,9 @@
-"""The same kernel under other names: what a verdict may not depend on (identifiers, comments, layout, file, author, title)."""
+"""The same kernel under other names: what a verdict may not depend on (identifiers, comments, layout, author)."""
 
 import ast
 import re
 
-from schemas.solution import SourceFile, Solution
+from schemas.solution import Solution, SourceFile
 
 _CPP_TYPES = "float|double|int|int64_t|uint16_t|uint32_t|void|TensorView|struct|Panel"
 _CPP_DECLARED = re.compile(rf"\b(?:{_CPP_TYPES})\b[\s*&]*\b([A-Za-z_]\w*)")

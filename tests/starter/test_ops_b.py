@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from fib_core.constraints import holds
+from fib_core.structure import generate
 from schemas.definition import Definition
 from schemas.solution import Solution
+from schemas.workload import PublicWorkload, StructuredInput
 
 OPS = Path(__file__).parents[2] / "infra" / "starter" / "ops_b"
 
@@ -38,7 +40,8 @@ def point(name: str, kv: tuple[int, ...] = (37, 0, 5, 64), qo: tuple[int, ...] =
     if row["op_type"] == "moe":
         return {"seq_len": 5}, {}, {"local_expert_offset": 0, "routed_scaling_factor": 2.5}
     page = row["axes"].get("page_size", {"value": 1})["value"]
-    sizes = {"batch_size": len(kv), "len_indptr": len(kv) + 1, "total_q": sum(qo), "total_kv": sum(kv), "num_pages": 160}
+    sizes = {"batch_size": len(kv), "len_indptr": len(kv) + 1, "total_q": sum(qo), "total_kv": sum(kv)}
+    sizes["num_pages"] = 320
     sizes["num_kv_indices"] = sum(-(-length // page) for length in kv)
     axes = {axis: sizes[axis] for axis, kind in row["axes"].items() if kind["type"] == "var"}
     return axes, {"kv_lens": kv} | ({"qo_lens": qo} if "prefill" in name else {}), {}
@@ -82,6 +85,9 @@ def worst(name: str, label: str, scratch: Path, **lengths: tuple[int, ...]) -> f
 
 PYTHON = [(name, row["name"]) for name in CPU for row in bench.solutions(name) if row["spec"]["language"] == "python"]
 NATIVE = [(name, row["name"]) for name in CPU for row in bench.solutions(name) if row["spec"]["language"] == "cpp"]
+# A build takes seconds; the one-token-a-page decode and the ragged prefill share their inner loops with another kernel.
+TWINS = ("gqa_paged_decode_h16_kv8_d128_ps1", "gqa_ragged_prefill_causal_h16_kv8_d128")
+NATIVE_CASES = [pytest.param(*pair, marks=[pytest.mark.slow] if pair[0] in TWINS else []) for pair in NATIVE]
 HALF_PRECISION = "mla_paged_decode_h16_ckv512_kpe64_ps1__matmul_bf16"
 
 
@@ -90,16 +96,12 @@ def test_every_pytorch_form_agrees_with_the_fp64_reference(name: str, label: str
     assert worst(name, label, tmp_path) < 1.0
 
 
-@pytest.mark.parametrize(("name", "label"), NATIVE)
-def test_every_native_kernel_agrees_with_the_fp64_reference(name: str, label: str, tmp_path: Path) -> None:
-    assert worst(name, label, tmp_path) < 0.6
-
-
-def test_the_native_kernels_stand_lengths_of_nothing_one_and_many(tmp_path: Path) -> None:
-    name, label = next(pair for pair in NATIVE if "prefill" in pair[0])
-    solution = solution_of(name, label)
-    function = bench.build(solution, tmp_path)
-    for kv, qo in (((0,), (0,)), ((0, 3), (2, 3)), ((1, 130), (1, 130)), ((33, 5), (1, 5))):
+@pytest.mark.parametrize(("name", "label"), NATIVE_CASES)
+def test_every_native_kernel_agrees_with_the_fp64_reference_at_lengths_of_nothing_one_and_many(
+    name: str, label: str, tmp_path: Path
+) -> None:
+    function = bench.build(solution_of(name, label), tmp_path)
+    for kv, qo in (((37, 0, 5, 64), (3, 0, 5, 17)), ((0,), (0,)), ((1, 130), (1, 130)), ((33, 5), (1, 5))):
         definition, inputs, axes = case(name, kv=kv, qo=qo)
         buffers = bench.outputs_for(definition, axes)
         function(*inputs.values(), *buffers)
@@ -212,6 +214,20 @@ def test_each_definition_declares_at_least_two_baselines_and_no_other_incumbent(
     assert len(spec.INCUMBENTS[name]) >= 2
     assert {authors[short] for short in spec.INCUMBENTS[name]} == {"baseline"}
     assert set(spec.INCUMBENTS[name]) == {short for short, author in authors.items() if author == "baseline"}
+
+
+def test_every_workload_row_has_a_recipe_of_the_declared_shape_for_every_input() -> None:
+    count = 0
+    for name in sorted(ALL.keys() - set(CPU)):
+        definition = Definition.model_validate(ALL[name][1])
+        rows = bench.make.load_module(ALL[name][0] / "spec.py").WORKLOADS[name]
+        for row in (PublicWorkload.model_validate(row) for row in rows):
+            assert list(row.inputs) == list(definition.inputs)
+            for given, recipe in row.inputs.items():
+                if isinstance(recipe, StructuredInput):
+                    assert generate(recipe).shape == definition.shape_of(given, row.axes)
+            count += 1
+    assert count >= 30
 
 
 def test_the_three_attention_folders_share_one_header() -> None:

@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "infra" / "starter" / "data"
 FAULTY: dict[str, Any] = json.loads((HERE / "faulty.json").read_text())
 DEFINITIONS = list(dict.fromkeys(name.split("__")[0] for name in FAULTY))
-# A hanging kernel costs the visit limit twice, so it is short where one hangs; memory takes a loaded machine seconds to fill.
+# A hanging kernel costs its limit twice, so it is short where one hangs; a loaded machine fills memory in seconds.
 VISIT_S = {"gemm": 10.0, "rope": 4.0}
 LIMITS = Limits(visit_s=8.0, build_s=120.0, memory_bytes=3 << 30)
 ROPE = {"num_tokens": 3, "num_qo_heads": 4, "num_kv_heads": 2, "max_seq_len": 64}

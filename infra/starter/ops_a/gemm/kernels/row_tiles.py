@@ -3,7 +3,6 @@ import triton
 import triton.language as tl
 
 
-
 @triton.jit
 def tile(a, b, c, m, n, k, ROWS: tl.constexpr, COLS: tl.constexpr, STEP: tl.constexpr):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

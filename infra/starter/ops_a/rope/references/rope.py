@@ -13,7 +13,8 @@ def rotate(x, cos, sin):
 @torch.no_grad()
 def run(q, k, cos_sin_cache, positions):
     """Rotates q and k by the cached angles of each token's position; fp64 stays fp64, the rest is computed in fp32."""
-    assert q.shape[-1] == HEAD_SIZE and cos_sin_cache.shape[-1] == ROTARY_DIM
+    assert q.shape[-1] == HEAD_SIZE
+    assert cos_sin_cache.shape[-1] == ROTARY_DIM
     wide = torch.promote_types(q.dtype, torch.float32)
     cos, sin = cos_sin_cache[positions].to(wide).unsqueeze(-2).chunk(2, dim=-1)
     return rotate(q.to(wide), cos, sin).to(q.dtype), rotate(k.to(wide), cos, sin).to(k.dtype)

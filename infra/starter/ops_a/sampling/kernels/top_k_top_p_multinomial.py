@@ -12,5 +12,6 @@ def run(probs, top_k, top_p):
     values = values / values.sum(dim=-1, keepdim=True)
     p = top_p[:, None]
     stays = (values.cumsum(dim=-1) - values <= p) | (p >= 1)
-    stays[:, 1:] &= p > 0
+    stays &= p > 0
+    stays[:, 0] = True
     return tokens.gather(-1, torch.multinomial(values * stays, 1)).squeeze(-1)

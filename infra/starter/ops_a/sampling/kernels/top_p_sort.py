@@ -7,5 +7,6 @@ def run(probs, top_p):
     before = values.cumsum(dim=-1) - values
     p = top_p[:, None]
     stays = (before <= p) | (p >= 1)
-    stays[:, 1:] &= p > 0
+    stays &= p > 0
+    stays[:, 0] = True
     return tokens.gather(-1, torch.multinomial(values * stays, 1)).squeeze(-1)

@@ -16,7 +16,7 @@ def distribution(probs, top_p):
     before = values.cumsum(dim=-1) - values
     p = top_p.to(probs.dtype)[:, None]
     rank = torch.arange(VOCAB_SIZE, device=probs.device)
-    stays = ((before <= p) | (p >= 1)) & ((p > 0) | (rank == 0))
+    stays = (((before <= p) | (p >= 1)) & (p > 0)) | (rank == 0)
     kept = torch.zeros_like(probs).scatter_(-1, order, torch.where(stays, values, 0))
     return kept / kept.sum(dim=-1, keepdim=True)
 
