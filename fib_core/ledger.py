@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from fib_core.errors import ObjectMissing, StoreRefused
 from fib_core.ports import ObjectStore
 from schemas.base import PublicRecord, Record
-from schemas.canonical import canonical_bytes, is_digest
+from schemas.canonical import is_digest
 from schemas.evaluation import Evaluation, Job, JobPointer
 
 EVALUATIONS = "evaluations"
@@ -82,10 +82,11 @@ def find(store: ObjectStore, job: Job) -> Evaluation | None:
 
 
 def body_of(record: Record) -> bytes:
-    """Canonical bytes of every field; of exactly the given keys where the record is the public format's."""
-    if isinstance(record, PublicRecord):
-        return canonical_bytes(record.public_json())
-    return canonical_bytes(record.model_dump(mode="json"))
+    """JSON in field order: every field, or exactly the given keys where the record is the public format's.
+
+    Not canonical bytes: those sort keys, and the order of a definition's inputs is its calling convention.
+    """
+    return record.model_dump_json(exclude_unset=isinstance(record, PublicRecord)).encode()
 
 
 def _parsed(store: ObjectStore, key: str, model: type[AnyRecord]) -> AnyRecord:

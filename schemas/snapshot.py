@@ -1,6 +1,6 @@
 """Snapshot: a frozen dataset; every later number cites its digest."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -30,3 +30,7 @@ class Snapshot(Record):
     weights: Literal["call_counts", "none"]
     split_key: NonEmpty
     policy_version: int
+
+    def identity(self) -> Any:
+        """Every field, and the digests of the definitions: sorted JSON alone would not notice reordered inputs."""
+        return self.model_dump(mode="json") | {"definition_digests": [item.digest for item in self.definitions]}

@@ -21,7 +21,7 @@ from schemas.solution import Solution
 
 # Captured before any contestant's code is imported: replacing time.perf_counter_ns later changes nothing here.
 _clock_ns = time.perf_counter_ns
-_seed = torch.manual_seed
+_seed = torch.default_generator.manual_seed
 _GOLDEN = 0x9E3779B97F4A7C15  # spreads call seeds over 64 bits
 _TRACEBACK_CHARS = 4000
 
@@ -85,6 +85,7 @@ class _Run:
             {slot.name: regions.view(region, slot) for slot in layout.slots} for region in self._sets
         ]
         self._returned = [name for name in self._slots if name not in plan["mutates"].values()]
+        self._wanted = [self._slots[name] for name in self._returned]
 
     def reply(self) -> dict[str, Any]:
         """Run every call, or stop at the first that fails, misbehaves, or would start after ``soft_s``."""
@@ -116,7 +117,7 @@ class _Run:
             end = _clock_ns()
         except BaseException as error:  # noqa: BLE001 (whatever a contestant raises is data)
             return 0, {"failure": _failure(error)}
-        wanted = [self._slots[name] for name in self._returned]
+        wanted = self._wanted
         problem, found = results.collect(returned, buffers, wanted, self._plan["destination_passing"])
         found |= {result: private[source] for source, result in self._plan["mutates"].items()}
         ranges = [results.memory_of(tensor) for tensor in [*tensors.values(), *private.values()]]

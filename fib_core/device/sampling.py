@@ -34,8 +34,9 @@ class Rows:
 
     @classmethod
     def of(cls, inputs: dict[str, Any]) -> "Rows":
-        """From a sampling definition's inputs; only probs, top_k and top_p are understood."""
-        unknown = [name for name in inputs if name not in ("probs", "top_k", "top_p")]
+        """From a sampling definition's inputs; only the tensors probs, top_k and top_p are understood."""
+        known = ("probs", "top_k", "top_p")
+        unknown = [name for name, value in inputs.items() if name not in known or not isinstance(value, torch.Tensor)]
         if unknown or "probs" not in inputs:
             raise UnsupportedInput(f"a sampling definition takes probs, top_k, top_p; cannot read {', '.join(unknown)}")
         return cls(inputs["probs"].to(torch.float64), inputs.get("top_k"), inputs.get("top_p"))

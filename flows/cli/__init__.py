@@ -6,7 +6,7 @@ import sys
 import typer
 from rich.console import Console
 
-_GROUPS = ("run", "check", "evaluate", "pull", "explain", "ui", "doctor")
+_GROUPS = ("run", "check", "evaluate", "pull", "channel", "explain", "ui", "doctor")
 
 
 def build_app() -> typer.Typer:
@@ -30,11 +30,18 @@ def main() -> None:
     try:
         build_app()()
     except TooManyInvalid as error:
-        Console(stderr=True).print(f"[bold red]too many invalid:[/] {error}", highlight=False)
+        _say("too many invalid", error)
         sys.exit(3)
     except FibError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        _say("error", error)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted; start the same command again to go on where it stopped")
         sys.exit(130)
+
+
+def _say(label: str, error: Exception) -> None:
+    """One sentence; no markup, since paths and reasons may hold brackets."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console.print(f"{label}:", style="bold red", end=" ")
+    console.print(str(error), markup=False)

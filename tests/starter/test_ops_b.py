@@ -30,7 +30,6 @@ def load(path: Path) -> ModuleType:
 bench = load(OPS / "bench.py")
 ALL: dict[str, tuple[Path, dict[str, Any]]] = bench.definitions()
 CPU = sorted(name for name, (_, row) in ALL.items() if "scale:cpu" in row["tags"])
-PAGED = [name for name in CPU if "paged" in name]
 Point = tuple[dict[str, int], dict[str, tuple[int, ...]], dict[str, float]]
 
 
@@ -57,10 +56,6 @@ def shares(definition: Definition, want: Any, got: Any) -> list[float]:
     return [bench.bad_share(w, g, output) for w, g, output in zip(want, got, definition.outputs, strict=True)]
 
 
-def solution_of(name: str, label: str) -> dict[str, Any]:
-    return next(row for row in bench.solutions(name) if row["name"] == label)
-
-
 def tuple_of(found: Any) -> tuple[torch.Tensor, ...]:
     return found if isinstance(found, tuple) else (found,)
 
@@ -79,7 +74,7 @@ def results(
 def worst(name: str, label: str, scratch: Path, **lengths: tuple[int, ...]) -> float:
     """Largest error of a solution over its tolerance."""
     definition, inputs, axes = case(name, **lengths)
-    got = results(definition, solution_of(name, label), inputs, axes, scratch)
+    got = results(definition, bench.solution_of(name, label), inputs, axes, scratch)
     return max(shares(definition, bench.expected(definition, inputs), got))
 
 
@@ -100,7 +95,7 @@ def test_every_pytorch_form_agrees_with_the_fp64_reference(name: str, label: str
 def test_every_native_kernel_agrees_with_the_fp64_reference_at_lengths_of_nothing_one_and_many(
     name: str, label: str, tmp_path: Path
 ) -> None:
-    function = bench.build(solution_of(name, label), tmp_path)
+    function = bench.build(bench.solution_of(name, label), tmp_path)
     for kv, qo in (((37, 0, 5, 64), (3, 0, 5, 17)), ((0,), (0,)), ((1, 130), (1, 130)), ((33, 5), (1, 5))):
         definition, inputs, axes = case(name, kv=kv, qo=qo)
         buffers = bench.outputs_for(definition, axes)
@@ -245,7 +240,7 @@ def test_declared_support_speaks_of_axes_alone() -> None:
 
 
 def test_page_tables_may_share_a_prefix(tmp_path: Path) -> None:
-    name = PAGED[0]
+    name = next(name for name in CPU if "paged" in name)
     definition, inputs, axes = case(name, kv=(40, 40))
     half = len(inputs["kv_indices"]) // 2
     inputs["kv_indices"][half : half + 1] = inputs["kv_indices"][0]

@@ -57,6 +57,11 @@ def solutions(name: str) -> list[dict[str, Any]]:
     return [make.read_solution(folder, row, definition) for row in spec.SOLUTIONS if name in row["definitions"]]
 
 
+def solution_of(name: str, label: str) -> dict[str, Any]:
+    """One public solution by its full name."""
+    return next(row for row in solutions(name) if row["name"] == label)
+
+
 def python_callable(source: str, symbol: str, label: str) -> Callable[..., Any]:
     """Compile Python text and pick one function."""
     space: dict[str, Any] = {"__name__": label}

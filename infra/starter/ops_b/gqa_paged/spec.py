@@ -2,6 +2,10 @@
 
 from typing import Any
 
+# Twice the default for bf16, settled on honest kernels: PyTorch's own bf16 flash attention reaches 0.97 of the default over the
+# 48 distinct prefill shapes of a call log (early rows of a causal mask are larger than the RMS that scales the tolerance).
+OUTPUT_ATOL = 2e-2
+
 
 def var(text: str) -> dict[str, str]:
     return {"type": "var", "description": text}
@@ -50,7 +54,7 @@ def definition(heads: int, kv_heads: int, dim: int, page: int, stage: str, tags:
         "numerics": {
             "version": 1,
             "outputs": {
-                "output": {"kind": "elementwise", "atol": 1e-2, "rtol": 1e-2},
+                "output": {"kind": "elementwise", "atol": OUTPUT_ATOL, "rtol": 1e-2},
                 "lse": {"kind": "lse", "atol": 1e-3, "rtol": 1e-3, "legal_nonfinite": ["-inf"], "lse_base": "2"},
             },
         },
@@ -125,10 +129,11 @@ SOLUTIONS: list[dict[str, Any]] = [
         "description": "C++: causal flash prefill, 64-row tiles against blocks of widened bf16 rows.",
     },
 ]
+# Order by CPU time summed over a tenth of the call log's distinct shapes; which form leads changes with the shape.
 INCUMBENTS = {
-    DECODE: ["gather_once", "gather_once_fp32", "sdpa", "sdpa_fp32", "padded", "matmul", "sdpa_expanded"],
-    DECODE_PS1: ["gather_once", "gather_once_fp32", "sdpa", "sdpa_fp32", "padded", "matmul", "sdpa_expanded"],
-    PREFILL: ["sdpa", "sdpa_fp32", "matmul", "sdpa_expanded"],
+    DECODE: ["padded", "sdpa", "sdpa_fp32", "gather_once_fp32", "gather_once", "matmul", "sdpa_expanded"],
+    DECODE_PS1: ["gather_once", "sdpa", "padded", "sdpa_fp32", "gather_once_fp32", "matmul", "sdpa_expanded"],
+    PREFILL: ["sdpa_fp32", "sdpa", "sdpa_expanded", "matmul"],
 }
 
 

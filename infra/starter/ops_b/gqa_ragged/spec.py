@@ -2,6 +2,10 @@
 
 from typing import Any
 
+# Twice the default for bf16, settled on honest kernels: PyTorch's own bf16 flash attention reaches 0.97 of the default over the
+# 48 distinct prefill shapes of a call log (early rows of a causal mask are larger than the RMS that scales the tolerance).
+OUTPUT_ATOL = 2e-2
+
 
 def definition(heads: int, kv_heads: int, dim: int, tags: list[str]) -> dict[str, Any]:
     sizes = {"num_qo_heads": heads, "num_kv_heads": kv_heads, "head_dim": dim}
@@ -28,7 +32,7 @@ def definition(heads: int, kv_heads: int, dim: int, tags: list[str]) -> dict[str
         "numerics": {
             "version": 1,
             "outputs": {
-                "output": {"kind": "elementwise", "atol": 1e-2, "rtol": 1e-2},
+                "output": {"kind": "elementwise", "atol": OUTPUT_ATOL, "rtol": 1e-2},
                 "lse": {"kind": "lse", "atol": 1e-3, "rtol": 1e-3, "legal_nonfinite": ["-inf"], "lse_base": "2"},
             },
         },
@@ -64,7 +68,7 @@ SOLUTIONS: list[dict[str, Any]] = [
         "description": "C++: causal flash prefill, 64-row tiles against blocks of widened bf16 rows.",
     },
 ]
-INCUMBENTS = {SMALL: ["sdpa", "sdpa_fp32", "matmul", "sdpa_expanded"]}
+INCUMBENTS = {SMALL: ["sdpa_fp32", "sdpa", "sdpa_expanded", "matmul"]}
 
 
 def workload(row: dict[str, Any], qo_lens: list[int], kv_lens: list[int]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ SOLUTIONS: list[dict[str, Any]] = [
         "description": "C++: flash decode in fp32; each cached row is widened once and serves all heads as key and value.",
     },
 ]
-INCUMBENTS = {SMALL: ["gather_once", "matmul_fp32", "sdpa_fp32", "sdpa"]}
+INCUMBENTS = {SMALL: ["gather_once", "sdpa", "sdpa_fp32", "matmul_fp32"]}
 
 
 def workload(row: dict[str, Any], pool: int, kv_lens: list[int]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ SOLUTIONS: list[dict[str, Any]] = [
         "description": "C++: weights widened two rows at a time and used at once by every token of the expert.",
     },
 ]
-INCUMBENTS = {SMALL: ["loop_bits", "loop_table", "dense_bmm", "loop_cast"]}
+INCUMBENTS = {SMALL: ["loop_bits", "dense_bmm", "loop_table", "loop_cast"]}
 
 
 def workload(row: dict[str, Any], tokens: int) -> dict[str, Any]:

@@ -6,7 +6,9 @@ VOCAB_SIZE = 0
 def run(probs, top_k, top_p):
     """torch.topk, both masks, torch.multinomial."""
     limit = torch.where((top_k > 0) & (top_k < VOCAB_SIZE), top_k, VOCAB_SIZE)
-    widest = int(limit.max())
+    narrowest, widest = (int(end) for end in torch.aminmax(limit))
+    if narrowest == VOCAB_SIZE and bool((top_p >= 1).all()):
+        return torch.multinomial(probs, 1).squeeze(-1)  # nothing is filtered: no sort
     values, tokens = torch.topk(probs, widest, dim=-1)
     values = values * (torch.arange(widest, device=probs.device) < limit[:, None])
     values = values / values.sum(dim=-1, keepdim=True)
