@@ -33,6 +33,8 @@ class Collected:
 
     records: list[TraceRecord]
     quarantined: list[QuarantinedRow]
+    places: list[tuple[str, int]] = field(default_factory=list)
+    """(file, 1-based line) of each record, so that a later check can say where."""
 
     @property
     def read_count(self) -> int:
@@ -45,15 +47,15 @@ def parse_calls(lines: Iterable[tuple[str | Path, int, str]], definitions: Mappi
     reader = _Reader(definitions)
     # Serving repeats itself: equal lines are parsed once and share one frozen record.
     record_of = lru_cache(maxsize=REMEMBERED_LINES)(reader.record)
-    records: list[TraceRecord] = []
-    quarantined: list[QuarantinedRow] = []
+    collected = Collected([], [])
     for file, line, text in lines:
         try:
-            records.append(record_of(text))
+            collected.records.append(record_of(text))
+            collected.places.append((str(file), line))
         except ContractError as error:
             reason = error.reason[:MAX_REASON_CHARS]
-            quarantined.append(QuarantinedRow(file=str(file), line=line, kind="call", reason=reason))
-    return Collected(records, quarantined)
+            collected.quarantined.append(QuarantinedRow(file=str(file), line=line, kind="call", reason=reason))
+    return collected
 
 
 @dataclass

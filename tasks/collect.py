@@ -12,6 +12,7 @@ from fib_core.inspect_dataset import Dataset
 from schemas.definition import Definition
 from schemas.trace import QuarantinedRow, TraceRecord
 from tasks.artifacts import show_table
+from tasks.tables import rejected_calls
 from tasks.wiring import open_call_logs, open_dataset
 
 QUARANTINE_ROWS_SHOWN = 500
@@ -36,9 +37,11 @@ def collect(root: Path, scale: str) -> Gathered:
     logs = open_call_logs(root)
     parsed = parse_calls(logs.lines(), dataset.definitions)
     records: defaultdict[str, list[TraceRecord]] = defaultdict(list)
-    for record in parsed.records:
-        records[record.definition].append(record)
-    quarantined = (*dataset.quarantined, *parsed.quarantined, *logs.quarantined)
+    misfits = rejected_calls(parsed)
+    for position, record in enumerate(parsed.records):
+        if position not in misfits:
+            records[record.definition].append(record)
+    quarantined = (*dataset.quarantined, *parsed.quarantined, *logs.quarantined, *misfits.values())
     chosen = {name: item for name, item in dataset.definitions.items() if _of_scale(item, scale)}
     gathered = Gathered(dataset, chosen, dict(records), quarantined, parsed.read_count + len(logs.quarantined))
     logger.info(

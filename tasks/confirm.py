@@ -35,8 +35,8 @@ def confirm(house: House, screened: Screened, blob_root: str | None) -> list[Dec
         done = 0
         for look in rules.looks:
             for number in range(done + 1, look.rounds + 1):
-                request = room.round_request(contest, number, settings, secrets.token_hex(16))
-                evaluations |= {item.digest: item for item in settle(house, request).evaluations}
+                for request in room.round_requests(contest, number, settings, secrets.token_hex(16)):
+                    evaluations |= {item.digest: item for item in settle(house, request).evaluations}
                 logger.info("%s: round %d of %d", contest.definition.name, number, rules.rounds)
             done = look.rounds
             decisions = room.decide(contest, evaluations, rules, device_class)

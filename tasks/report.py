@@ -14,6 +14,7 @@ from prefect.runtime import flow_run
 
 from fib_core import report as room
 from fib_core.errors import TooManyInvalid
+from fib_core.speed import coverage
 from schemas.canonical import short
 from schemas.decision import Decision
 from schemas.environment import Environment
@@ -76,6 +77,7 @@ def _facts(
         not_applicable=[pair for each in screened for pair in each.not_applicable],
         quarantined_count=len(gathered.quarantined),
         read_count=sum(gathered.dataset.read.values()) + gathered.calls_read,
+        coverage=coverage(index, [record for calls in gathered.records.values() for record in calls]),
         flow_run_id=str(flow_run.id) if flow_run.id else None,
         wall_s=wall_s,
         notes={digest: note for each in screened for digest, note in each.contest.notes.items()},

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
+from fib_core.collect import Collected
 from fib_core.errors import ContractError
 from schemas import rows as flat
 from schemas.evaluation import Evaluation
 from schemas.index import DispatchIndex
 from schemas.snapshot import Snapshot
+from schemas.trace import QuarantinedRow
 
 Row = dict[str, Any]
 LOG_SHOWN_CHARS = 400
@@ -28,6 +30,22 @@ def require(table: str, rows: list[Row]) -> None:
         raise ContractError(
             f"{len(rejected)} of {len(rows)} rows break {table}; the first is row {first.position}: {first.reason}"
         )
+
+
+def rejected_calls(collected: Collected) -> dict[int, QuarantinedRow]:
+    """Position -> quarantined row of every accepted call that breaks CallTable; equal calls are checked once."""
+    from schemas import tables
+
+    listed = collected.records
+    # Equal lines share one frozen record, so identity is enough to check each call once.
+    distinct = list({id(record): record for record in listed}.values())
+    _, rejected = tables.validated(tables.CallTable, flat.call_rows(distinct))
+    reasons = {id(distinct[item.position]): item.reason for item in rejected}
+    return {
+        position: QuarantinedRow(file=file, line=line, kind="call", reason=reasons[id(listed[position])])
+        for position, (file, line) in enumerate(collected.places)
+        if id(listed[position]) in reasons
+    }
 
 
 def snapshot_rows(snapshot: Snapshot) -> list[Row]:

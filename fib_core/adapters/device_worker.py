@@ -95,6 +95,7 @@ class DeviceWorker:
         )
 
     def _measure(self, request: VisitRequest) -> list[Evaluation]:
+        broken = self._compile_all(request)
         zygote = self._ready_zygote()
         evaluations: list[Evaluation] = []
         with _sources() as sources, _core_for_contestants() as core, _referee(zygote, request) as referee:
@@ -102,23 +103,28 @@ class DeviceWorker:
             referee.open()
             for number, contestant in enumerate(request.contestants):
                 begun = datetime.now(UTC).isoformat()
-                outcomes = self._contest(request, contestant, Contest(zygote, referee, request, core), number, sources)
+                if number in broken:
+                    outcomes = not_compiled(request, broken[number])
+                else:
+                    # What is compiled is shared; sources that are imported get a directory of this visit.
+                    compiled = contestant.solution.spec.language == "cpp"
+                    cache_dir = self._cache_dir if compiled else sources / str(number)
+                    outcomes = Contest(zygote, referee, request, core).run(contestant, str(number), cache_dir)
                 evaluations += self._evaluations(request, contestant, outcomes, begun)
         return evaluations
 
-    def _contest(
-        self, request: VisitRequest, contestant: Contestant, contest: Contest, number: int, sources: Path
-    ) -> list[Outcome]:
-        """Compiled artefacts are shared; sources that are imported get a directory of this visit."""
-        if contestant.solution.spec.language != "cpp":
-            return contest.run(contestant, str(number), sources / str(number))
-        try:
-            ensure_compiled(contestant.solution, self._cache_dir, request.limits.build_s)
-        except ToolchainMissing:
-            raise
-        except BuildError as error:
-            return not_compiled(request, error)
-        return contest.run(contestant, str(number), self._cache_dir)
+    def _compile_all(self, request: VisitRequest) -> dict[int, BuildError]:
+        """Compile before anybody is timed; failures by contestant number."""
+        broken = {}
+        for number, contestant in enumerate(request.contestants):
+            if contestant.solution.spec.language == "cpp":
+                try:
+                    ensure_compiled(contestant.solution, self._cache_dir, request.limits.build_s)
+                except ToolchainMissing:
+                    raise
+                except BuildError as error:
+                    broken[number] = error
+        return broken
 
     def _evaluations(
         self, request: VisitRequest, contestant: Contestant, outcomes: list[Outcome], begun: str

@@ -8,82 +8,13 @@ from typing import Any
 import torch
 
 from fib_core.device import regions, sampling
+from fib_core.device.case import Case
 from fib_core.device.compare import Finding, compare
-from fib_core.device.inputs import build_inputs, secret_seed
-from fib_core.device.reference import compile_reference, expected_outputs
+from fib_core.device.inputs import secret_seed
 from fib_core.device.verdict import Verdict, merge_figures
-from fib_core.errors import ContractError
-from schemas.definition import Definition
 from schemas.evaluation import ErrorFigures, Status
-from schemas.workload import Workload
 
 _INPUT_MUTATED = "input_mutated"
-
-
-class Case:
-    """Inputs and expected outputs of one workload, one of each per input set, built on first use."""
-
-    def __init__(self, definition: Definition, workload: Workload, options: dict[str, Any]) -> None:
-        self.definition, self.workload, self.options = definition, workload, options
-        self.samples = any(rule.kind == "samples" for rule in definition.policy.outputs.values())
-        self._inputs: dict[int, dict[str, Any]] = {}
-        self._expected: dict[int, dict[str, Any]] = {}
-        self._limits: dict[int, Any] = {}
-        self._row: int | None = None
-
-    @property
-    def kept_bytes(self) -> int:
-        """Memory that :meth:`forget` gives back."""
-        tensors = [value for values in self._inputs.values() for value in values.values()]
-        return sum(value.nbytes for value in tensors if isinstance(value, torch.Tensor))
-
-    def forget(self) -> None:
-        """Drop the inputs; expected outputs stay, since a reference may be slow."""
-        self._inputs.clear()
-
-    def inputs(self, index: int) -> dict[str, Any]:
-        """Private, pristine inputs of one set."""
-        if index not in self._inputs:
-            options = self.options
-            self._inputs[index] = build_inputs(
-                self.definition, self.workload, options["seed"], index, options["blob_root"]
-            )
-        return self._inputs[index]
-
-    def expected(self, index: int) -> dict[str, Any]:
-        """What the reference says about one set."""
-        if index not in self._expected:
-            run = compile_reference(self.definition)
-            outputs = expected_outputs(self.definition, run, self.inputs(index))
-            slots = self.output_layout().slots
-            self._expected[index] = {slot.name: _shaped(outputs[slot.name], slot) for slot in slots}
-        return self._expected[index]
-
-    def limits(self, index: int) -> Any:
-        """Smallest legal probability per row of one set of a sampling definition."""
-        if index not in self._limits:
-            self._limits[index] = sampling.thresholds(sampling.Rows.of(self.inputs(index)), sampling.MASK_SLACK)
-        return self._limits[index]
-
-    def liveliest_row(self) -> int:
-        """The row of set 0 that tells most about a sampler."""
-        if self._row is None:
-            self._row = sampling.liveliest_row(sampling.Rows.of(self.inputs(0)))
-        return self._row
-
-    def output_layout(self) -> regions.Layout:
-        """Places of one call's outputs."""
-        specs = self.definition.outputs
-        shapes = {name: self.definition.shape_of(name, self.workload.axes) or () for name in specs}
-        return regions.plan((name, spec.dtype, shapes[name]) for name, spec in specs.items())
-
-
-def _shaped(expected: Any, slot: regions.Slot) -> Any:
-    """A reference may drop or add unit axes; any other shape breaks its own definition."""
-    if [size for size in expected.shape if size != 1] != [size for size in slot.shape if size != 1]:
-        shapes = f"{list(expected.shape)}, declared {list(slot.shape)}"
-        raise ContractError(f"the reference returns shape {shapes} for {slot.name}")
-    return expected.reshape(slot.shape)
 
 
 class Bout:
@@ -175,35 +106,3 @@ class Bout:
         rows = sampling.Rows.of(self.case.inputs(chosen))
         draws = self.output(call, next(iter(self.case.definition.outputs)))
         return sampling.mask_finding(rows, self.case.limits(chosen), draws.reshape(1, -1))
-
-
-class DrawBout(Bout):
-    """One secret row repeated over the batch, drawn many times: is it the right distribution?"""
-
-    def __init__(self, case: Case, salt: str) -> None:
-        self.case = case
-        inputs = case.inputs(0)
-        row = case.liveliest_row()
-        batch = inputs["probs"].shape[0]
-        one = {n: v[row : row + 1] for n, v in inputs.items()}  # Rows.of took no scalars
-        repeated = {n: v.repeat(batch, *[1] * (v.dim() - 1)) for n, v in one.items()}
-        self.calls = [0] * max(2, -(-case.options["sampling_draws"] // batch))
-        self._rows = sampling.Rows.of(one)
-        self._open([repeated], salt + "draws")
-
-    def judge(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Mask and distribution over the calls that were made."""
-        name = next(iter(self.case.definition.outputs))
-        draws = torch.stack([self.output(call, name).reshape(-1).to(torch.int64) for call in range(message["calls"])])
-        limits = sampling.thresholds(self._rows, sampling.MASK_SLACK)
-        finding = sampling.mask_finding(self._rows, limits, draws.reshape(-1, 1))
-        draws_made, power = draws.numel(), None
-        if finding is None:
-            generator = torch.Generator().manual_seed(secret_seed(self.case.options["seed"], "cells"))
-            test = sampling.distribution_test(self._rows, 0, draws, generator)
-            finding, power = test.finding, test.power
-        mutated = self.mutated()
-        verdict = Verdict(Status.PASSED)
-        if finding is not None:
-            verdict = Verdict(Status.INCORRECT_NUMERICAL, finding.rule, finding.reason)
-        return (mutated or verdict).as_json() | {"draws": draws_made, "power": power}

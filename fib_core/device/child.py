@@ -116,13 +116,13 @@ class Child:
         if self._memory_bytes is None:
             return
         pids = _family(self.pid)
-        used = sum(_resident_bytes(pid) for pid in pids)
-        if used > self._memory_bytes:
-            self._kill()
-            raise Death("memory_limit", f"{used >> 20} MiB resident, {self._memory_bytes >> 20} MiB allowed")
         if len(pids) > _PROCESSES_MAX:
             self._kill()
             raise Death("process_limit", f"more than {_PROCESSES_MAX} processes")
+        used = _used_bytes(pids)
+        if used > self._memory_bytes:
+            self._kill()
+            raise Death("memory_limit", f"{used >> 20} MiB resident, {self._memory_bytes >> 20} MiB allowed")
 
     def _drain(self) -> bool:
         """Read what was printed; keep the head and the tail. False at the end of the stream."""
@@ -152,8 +152,25 @@ def _family(pid: int) -> list[int]:
     return found
 
 
+def _used_bytes(pids: Sequence[int]) -> int:
+    """Resident memory of a family; shared pages count once, as far as the kernel tells."""
+    if len(pids) == 1:
+        return _resident_bytes(pids[0])
+    return sum(_proportional_bytes(pid) for pid in pids)
+
+
 def _resident_bytes(pid: int) -> int:
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:
         return 0
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        return _resident_bytes(pid)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)

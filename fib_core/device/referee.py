@@ -12,8 +12,10 @@ from typing import Any
 import torch
 
 from fib_core.device import sandbox
-from fib_core.device.bout import Bout, Case, DrawBout
+from fib_core.device.bout import Bout
+from fib_core.device.case import Case
 from fib_core.device.channel import Channel, close_all
+from fib_core.device.draw_bout import DrawBout
 from fib_core.errors import ContractError
 from schemas.definition import Definition
 from schemas.workload import Workload
@@ -22,6 +24,7 @@ from schemas.workload import Workload
 def main(channel: Channel, log_fd: int, options: dict[str, Any]) -> None:
     """Serve one visit; returns when the supervisor hangs up."""
     sandbox.redirect_output(log_fd)
+    sandbox.hide_memory()
     bench: Bench | None = None
     while True:
         message, _ = channel.receive()

@@ -33,11 +33,11 @@ def inspect(
     found: dict[str, Any], slots: dict[str, Slot], inputs: Sequence[Range], mutated: frozenset[str]
 ) -> Problem | None:
     """First problem over all outputs, in the order type, layout, shape, dtype, overlap with inputs."""
-    for check in (_type, _layout, _shape, _dtype):
+    for check in (_tensor_type, _layout, _shape, _dtype):
         for name, tensor in found.items():
             detail = check(tensor, slots[name])
             if detail:
-                return {"rule": check.__name__.strip("_"), "output": name, "detail": detail}
+                return {"rule": check.__name__.removeprefix("_"), "output": name, "detail": detail}
     for name, tensor in found.items():
         if name not in mutated and any(_overlap(memory_of(tensor), taken) for taken in inputs):
             return {"rule": "input_alias", "output": name, "detail": "shares memory with an input"}
@@ -55,7 +55,7 @@ def _overlap(one: Range, other: Range) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def _type(tensor: Any, slot: Slot) -> str:
+def _tensor_type(tensor: Any, slot: Slot) -> str:
     if type(tensor) is _Tensor:
         return ""
     return f"a {type(tensor).__name__} instead of a torch.Tensor"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _NOFILE = 1024
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -36,6 +37,11 @@ def die_with_parent(parent: int) -> None:
 def adopt_orphans() -> None:
     """Become the reaper of every descendant whose parent dies, so that no daemonised grandchild escapes."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def hide_memory() -> None:
+    """Let no process of the same user read this one's memory (a privileged user's still can)."""
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def default_signals() -> None:

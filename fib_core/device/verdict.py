@@ -10,7 +10,7 @@ from schemas.evaluation import ErrorFigures, Status
 
 _PROBLEM_STATUS = {
     "count": Status.INCORRECT_SHAPE,
-    "type": Status.CHEATED,
+    "tensor_type": Status.CHEATED,
     "layout": Status.INCORRECT_SHAPE,
     "shape": Status.INCORRECT_SHAPE,
     "dtype": Status.INCORRECT_DTYPE,

@@ -1,6 +1,7 @@
 """``fib run``: the whole pipeline on a dataset; prints what was decided and where to look."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from schemas.decision import Profile
 
 REASONS_SHOWN = 40
+WIDTH_IN_FILES = 160
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +60,8 @@ def _profile(name: str | None) -> "Profile | None":
 
 def show(summary: dict[str, Any], home: Path) -> None:
     """Print the decisions, the failures, the counts and where to look."""
-    console = Console()
+    # A log file has no width of its own; 80 columns would fold every cell.
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_IN_FILES)
     console.print(_promotions(summary["decisions"]))
     console.print(_kept(summary["decisions"]))
     console.print(_failures(summary["failures"]))
@@ -77,7 +80,7 @@ def show(summary: dict[str, Any], home: Path) -> None:
         "  fib explain DEFINITION axis=value...   which entry serves a call, on what evidence",
         "  fib pull                   what a server does: fetch the index and its solutions",
     ]
-    console.print("\n".join(lines), highlight=False)
+    console.print("\n".join(lines), highlight=False, soft_wrap=True)
 
 
 def _promotions(rows: list[dict[str, Any]]) -> Table:

@@ -14,6 +14,7 @@ from kernels import ADD, LIMITS, request, solution, workload
 
 from fib_core.adapters.device_worker import DeviceWorker
 from fib_core.device.lock import device_lock
+from fib_core.jobs import job_for
 from schemas.evaluation import Status
 from schemas.visit import VisitRequest, VisitResult
 
@@ -140,3 +141,16 @@ def test_equal_seeds_give_equal_inputs_and_other_seeds_give_others(worker: Devic
     logs = [worker.visit(_ask(spy, seed=seed)).evaluations[0].log for seed in ("one", "one", "two")]
     assert logs[0] == logs[1] != logs[2]
     assert len(set(logs[0].split())) == 2, "two input sets"
+
+
+def test_the_job_looked_up_before_is_the_job_answered_with_whatever_the_seed(worker: DeviceWorker) -> None:
+    jobs = []
+    for seed in ("one", "two"):
+        asked = _ask(seed=seed)
+        before = job_for(asked.definition, asked.workloads[0], asked.contestants[0], asked, worker.describe())
+        after = worker.visit(asked).evaluations[0].job
+        assert before == after
+        jobs.append(before.digest)
+    assert jobs[0] == jobs[1]
+    other = _ask(round=1)
+    assert job_for(ADD, other.workloads[0], other.contestants[0], other, worker.describe()).digest != jobs[0]

@@ -45,14 +45,14 @@ FAILING = {
     "forks_and_forks": (
         "import os, time\ndef run(a, b):\n    for _ in range(100):\n        if os.fork() == 0:\n"
         "            time.sleep(60)\n    time.sleep(60)\n",
-        Status.RUNTIME_ERROR, None,
+        Status.RUNTIME_ERROR, "process_limit",
     ),
     "writes_input": ("def run(a, b):\n    return a.add_(b).clone()\n", Status.CHEATED, "input_mutated"),
     "returns_input": ("def run(a, b):\n    return a\n", Status.CHEATED, "input_alias"),
     "returns_view_of_input": ("def run(a, b):\n    a.add_(b)\n    return a[:]\n", Status.CHEATED, "input_mutated"),
     "subclass": (
         "import torch\nclass Lazy(torch.Tensor):\n    pass\ndef run(a, b):\n    return (a + b).as_subclass(Lazy)\n",
-        Status.CHEATED, "type",
+        Status.CHEATED, "tensor_type",
     ),
     "syntax": ("def run(a, b)\n    return a + b\n", Status.COMPILE_ERROR, "build"),
     "missing_module": ("import no_such_module_here\ndef run(a, b):\n    return a\n", Status.COMPILE_ERROR, "build"),
@@ -103,7 +103,7 @@ def test_a_failure_has_its_status_and_rule_whatever_the_names_and_the_layout(wor
     assert len(verdicts) == 6
     for found in verdicts[:4]:
         assert found[0] is status
-        assert rule is None or found[1] == rule
+        assert found[1] == rule
     assert verdicts[4:] == [(Status.PASSED, None)] * 2
 
 
