@@ -23,6 +23,9 @@ from schemas.solution import Solution
 from schemas.visit import Contestant, VisitRequest
 from schemas.workload import Workload
 
+# A visit waits for the host-wide device lock, which somebody else's run may hold for minutes.
+pytestmark = pytest.mark.timeout(900)
+
 HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "infra" / "starter" / "data"
 FAULTY: dict[str, Any] = json.loads((HERE / "faulty.json").read_text())
