@@ -18,6 +18,11 @@ def timer_of(environment: Environment) -> Timer:
     return "cuda_event" if environment.device_class.startswith("sm_") else "perf_counter"
 
 
+def effort_of(request: VisitRequest) -> str:
+    """Warm-up calls, samples, input sets and draws of a visit, in one word."""
+    return f"w{request.warmup_count}-s{request.sample_count}-i{request.input_sets}-d{request.sampling_draws}"
+
+
 def job_for(
     definition: Definition, workload: Workload, contestant: Contestant, request: VisitRequest, environment: Environment
 ) -> Job:
@@ -33,5 +38,6 @@ def job_for(
         library_versions=environment.libraries,
         mode=request.mode,
         timer=timer_of(environment),
+        effort=effort_of(request),
         role=contestant.role,
     )

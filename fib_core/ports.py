@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from schemas.environment import Environment
+from schemas.solution import Solution
 from schemas.visit import VisitRequest, VisitResult
 
 
@@ -48,6 +49,9 @@ class KernelRunner(Protocol):
 
     def describe(self) -> Environment:
         """The device, its class and the libraries that candidates will meet; Jobs are keyed by them."""
+
+    def prepare(self, solutions: Sequence[Solution], build_s: float) -> None:
+        """Compile ahead what compiles, on all cores, while nothing is timed; a failure is for the visit to report."""
 
     def visit(self, request: VisitRequest) -> VisitResult:
         """Run one visit to its end. A machine's fault comes back as ``VisitResult.fault``."""

@@ -54,6 +54,7 @@ _DISTRIBUTIONS = {
     "cos_sin_cache": "cos_sin_cache",
     "routing_logits": "routing_logits",
     "routing_bias": "routing_bias",
+    "hidden_states_scale": "activation_scale",
 }
 # Prefixes are shared in practice; every third batch shares one page, so no kernel may assume disjoint pages.
 _SHARE_EVERY = 3

@@ -12,6 +12,7 @@ from prefect.runtime import flow_run
 
 from schemas.decision import Profile
 from tasks.benchmark import chosen_definitions, has_workloads, incumbents_of, solutions_for, weights_of
+from tasks.build import build
 from tasks.collect import collect
 from tasks.confirm import confirm
 from tasks.dedup import dedup
@@ -56,6 +57,7 @@ def pipeline(
         snapshot = split(house, chosen, workloads, incumbents, weights_of(few))
 
         measured = {name: item for name, item in chosen.items() if has_workloads(snapshot, item)}
+        build(house, [solution for name in measured for solution in solutions[name]])
         screened = [
             screen(house, snapshot, definition, solutions[name], blob_root) for name, definition in measured.items()
         ]

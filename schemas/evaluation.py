@@ -34,7 +34,10 @@ PUBLIC_STATUS = {
 
 
 class Job(Record):
-    """What is looked up before measuring. No seed, no time, no snapshot: equal questions have equal digests."""
+    """What is looked up before measuring. No seed, no time, no snapshot: equal questions have equal digests.
+
+    ``effort`` says how hard the harness looked (calls, input sets, draws): a thorough run must not find a quick answer.
+    """
 
     definition_digest: Digest
     workload_digest: Digest
@@ -46,6 +49,7 @@ class Job(Record):
     library_versions: dict[str, str]
     mode: Mode
     timer: Timer
+    effort: NonEmpty
     role: Literal["candidate", "incumbent", "control"] = "candidate"
 
 

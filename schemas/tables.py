@@ -87,6 +87,7 @@ class EvaluationTable(_Table):
     device_class: str = Field(str_length={"min_value": 1})
     mode: str = Field(isin=["isolated", "persistent"])
     timer: str = Field(isin=["perf_counter", "cuda_event", "cupti"])
+    effort: str = Field(str_length={"min_value": 1})
     role: str = Field(isin=["candidate", "incumbent", "control"])
     status: str = Field(
         isin=["PASSED", "INCORRECT_SHAPE", "INCORRECT_DTYPE", "INCORRECT_NUMERICAL", "RUNTIME_ERROR", "COMPILE_ERROR",
@@ -105,7 +106,7 @@ class EvaluationTable(_Table):
     class Config:
         """What makes a row unique."""
 
-        unique = ["solution_digest", "workload_digest", "stage", "round", "role", "device_class"]
+        unique = ["solution_digest", "workload_digest", "stage", "round", "role", "device_class", "effort"]
 
     @pa.dataframe_check(name="median_us is finite")
     @classmethod

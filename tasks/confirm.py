@@ -37,14 +37,14 @@ def confirm(house: House, screened: Screened, blob_root: str | None) -> list[Dec
             for number in range(done + 1, look.rounds + 1):
                 for request in room.round_requests(contest, number, settings, secrets.token_hex(16)):
                     evaluations |= {item.digest: item for item in settle(house, request).evaluations}
-                logger.info("%s: round %d of %d", contest.definition.name, number, rules.rounds)
+                logger.info("round %d of %d", number, rules.rounds)
             done = look.rounds
             decisions = room.decide(contest, evaluations, rules, device_class)
             if not room.needs_more_rounds(decisions):
                 break
     for decision in decisions:
         ledger.save(house.store, "decisions", decision)
-        logger.info("%s [%s]: %s", decision.definition, decision.key, decision.reason)
+        logger.info("[%s] %s", decision.key, decision.reason)
     require("DecisionTable", flat.decision_rows(decisions))
     rows = decision_rows(decisions, {item.solution_digest: item.solution for item in screened.entrants})
     show_table(slug("decisions", contest.definition.name), rows, f"Every key of {contest.definition.name}.")

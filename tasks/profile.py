@@ -4,13 +4,17 @@ In: profile, definition, workloads. Out: VisitSettings for each stage. Counts ar
 time: a candidate must not be able to choose how often it is sampled.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from fib_core.contest import VisitSettings
+from schemas.base import Digest
 from schemas.decision import Profile
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation, Stage
+from schemas.snapshot import Placed
+from schemas.visit import VisitRequest
 from schemas.workload import Workload
 from tasks.requests import limits_for, tensor_bytes
 from tasks.settings import Settings
@@ -31,10 +35,12 @@ class Spend:
 
     sample_count: int
     sampling_draws: int
+    drawn_limit: int | None = None
+    """Workloads of a sampling definition whose distribution is tested; None = all. The mask is judged on all."""
 
 
 SPENDS: dict[tuple[Profile, Stage], Spend] = {
-    ("quick", "screen"): Spend(sample_count=3, sampling_draws=2_500),
+    ("quick", "screen"): Spend(sample_count=3, sampling_draws=2_500, drawn_limit=2),
     # Correctness of rounds is judged on every call; the distribution was tested in the screen.
     ("quick", "confirm"): Spend(sample_count=5, sampling_draws=0),
     ("full", "screen"): Spend(sample_count=10, sampling_draws=12_000),
@@ -64,3 +70,26 @@ def candidate_limit_s(settings: Settings, incumbent: Iterable[Evaluation]) -> fl
     """max(the floor, 20 x the incumbent's visit), by the time its calls took."""
     spent_us = sum(sum(item.samples_us) + sum(item.warmup_us) for item in incumbent)
     return max(settings.visit_limit_s, INCUMBENT_FACTOR * spent_us / 1e6)
+
+
+def by_draws(request: VisitRequest, profile: Profile, drawn: Collection[Digest]) -> list[VisitRequest]:
+    """A sampling visit as two, if the profile tests the distribution of some workloads only: ``drawn``, the rest."""
+    limit = SPENDS[profile, request.stage].drawn_limit
+    rules = request.definition.policy.outputs.values()
+    if limit is None or all(rule.kind != "samples" for rule in rules):
+        return [request]
+    tested = tuple(item for item in request.workloads if item.digest in drawn)
+    others = tuple(item for item in request.workloads if item.digest not in drawn)
+    parts = [(tested, request.sampling_draws), (others, 0)]
+    return [
+        request.model_copy(update={"workloads": part, "sampling_draws": draws}) for part, draws in parts if part
+    ]
+
+
+def drawn_workloads(placed: Sequence[Placed], profile: Profile, stage: Stage) -> frozenset[Digest]:
+    """The heaviest workload of each traffic side in turn, as many as the profile allows."""
+    limit = SPENDS[profile, stage].drawn_limit
+    heaviest = sorted(placed, key=lambda item: (-item.weight, item.workload.digest))
+    sides = [[item for item in heaviest if item.split == side] for side in ("train", "holdout", "stress")]
+    turns = [item.workload.digest for turn in zip_longest(*sides) for item in turn if item is not None]
+    return frozenset(turns if limit is None else turns[:limit])

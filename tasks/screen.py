@@ -1,13 +1,15 @@
 """Stage 4 as the orchestrator treats it: every contestant of one definition visits the device once.
 
-Declared incumbents go first: their time bounds the candidates' visits and their error bounds the candidates' errors.
+Declared incumbents go first, uncapped. The fastest of them that passed bounds the candidates' time and errors.
 """
 
+import math
 import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import median
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
@@ -21,7 +23,7 @@ from schemas.snapshot import Snapshot
 from schemas.solution import Solution
 from schemas.visit import Contestant, VisitRequest
 from tasks.artifacts import show_table, slug
-from tasks.profile import FIRST_VISIT_S, candidate_limit_s, visit_settings
+from tasks.profile import FIRST_VISIT_S, by_draws, candidate_limit_s, drawn_workloads, visit_settings
 from tasks.tables import evaluation_rows
 from tasks.visits import settle
 from tasks.wiring import House
@@ -53,7 +55,7 @@ def screen(
     contest = room.finalists(snapshot, definition, entrants, session.evaluations, rules)
     rows = evaluation_rows(session.evaluations, {item.solution_digest: item.solution.name for item in entrants})
     show_table(slug("screen", definition.name), rows, f"Every verdict of the screen of {definition.name}.")
-    get_run_logger().info("%s: %s", definition.name, _outcome(contest))
+    get_run_logger().info("%s", _outcome(contest))
     return Screened(
         contest, tuple(session.evaluations), tuple(entrants), tuple(session.not_applicable), session.found_count
     )
@@ -69,25 +71,27 @@ class _Session:
         self.found_count = 0
         self.visited = 0
         self.incumbent: Contestant | None = None
+        self._incumbent_us = math.inf
+        self.drawn = drawn_workloads(placed_of(snapshot, definition), house.settings.profile, "screen")
 
     def visit(self, entrant: Contestant, total: int) -> None:
         """Bring one contestant through its workloads and say how it went."""
         self.visited += 1
         plan = room.plan(
             self.snapshot, self.definition, [entrant], self._settings_for(entrant), secrets.token_hex(16),
-            incumbent_errors=self._incumbent_errors(),
+            incumbent_errors=self._incumbent_errors(entrant),
         )  # fmt: skip
         self.not_applicable += plan.not_applicable
-        for request in plan.requests:
+        profile = self.house.settings.profile
+        own: list[Evaluation] = []
+        for request in [part for whole in plan.requests for part in by_draws(whole, profile, self.drawn)]:
             settled = settle(self.house, request, self._probe(entrant, request))
-            self.evaluations += settled.evaluations
+            own += settled.evaluations
             self.found_count += settled.found_count
-            if self.incumbent is None and entrant.role == "incumbent" and _all_passed(settled.evaluations):
-                self.incumbent = entrant
-            get_run_logger().info(
-                "%s %d/%d: %s %s", self.definition.name, self.visited, total, entrant.solution.name,
-                _verdicts(settled.evaluations),
-            )  # fmt: skip
+        self.evaluations += own
+        self._consider(entrant, own)
+        short = entrant.solution.name.removeprefix(f"{self.definition.name}__")
+        get_run_logger().info("%d/%d %s: %s", self.visited, total, short, _verdicts(own) or "not applicable")
 
     def _settings_for(self, entrant: Contestant) -> VisitSettings:
         own = [item for item in self.evaluations if self._is_incumbents(item)]
@@ -102,8 +106,17 @@ class _Session:
     def _is_incumbents(self, evaluation: Evaluation) -> bool:
         return self.incumbent is not None and evaluation.job.solution_digest == self.incumbent.solution_digest
 
-    def _incumbent_errors(self) -> dict[str, dict[str, float]] | None:
-        if self.incumbent is None:
+    def _consider(self, entrant: Contestant, evaluations: Sequence[Evaluation]) -> None:
+        """The fastest declared incumbent so far that passed everywhere."""
+        if entrant.role != "incumbent" or not _all_passed(evaluations):
+            return
+        spent_us = sum(median(item.samples_us) for item in evaluations if item.samples_us)
+        if spent_us < self._incumbent_us:
+            self.incumbent, self._incumbent_us = entrant, spent_us
+
+    def _incumbent_errors(self, entrant: Contestant) -> dict[str, dict[str, float]] | None:
+        """Incumbents are honest by declaration: a more accurate one among them must not fail the others."""
+        if self.incumbent is None or entrant.role == "incumbent":
             return None
         return room.incumbent_errors(self.evaluations, self.incumbent.solution_digest)
 

@@ -4,8 +4,9 @@ In: VisitRequests as JSON. Out: VisitResults. Knows nothing of Prefect; a lost w
 Dask's own retries are off (``allowed-failures`` 0): a request that killed its worker must not be replayed blindly.
 """
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,7 @@ from distributed.scheduler import KilledWorker
 
 from fib_core.errors import DeviceError
 from schemas.environment import Environment
+from schemas.solution import Solution
 from schemas.visit import MachineFault, VisitRequest, VisitResult
 
 
@@ -32,6 +34,11 @@ class DaskPool:
         if isinstance(answer, MachineFault):
             raise DeviceError(f"no device worker answered ({answer.cause}): {answer.detail}")
         return Environment.model_validate_json(answer)
+
+    def prepare(self, solutions: Sequence[Solution], build_s: float) -> None:
+        """Compile ahead on a device worker; a fault here costs nothing, since a visit compiles what is missing."""
+        texts = [item.model_dump_json(exclude_unset=True) for item in solutions]
+        self._call(prepare_on_worker, json.dumps(texts), str(build_s))
 
     def visit(self, request: VisitRequest) -> VisitResult:
         """One visit; a killed or lost worker is a fault of the machine."""
@@ -55,6 +62,12 @@ class DaskPool:
 def describe_on_worker(build_dir: str) -> str:
     """Runs in a Dask worker."""
     return str(_device(build_dir).describe().model_dump_json())
+
+
+def prepare_on_worker(solutions_json: str, build_s: str, build_dir: str) -> None:
+    """Runs in a Dask worker."""
+    solutions = [Solution.model_validate_json(text) for text in json.loads(solutions_json)]
+    _device(build_dir).prepare(solutions, float(build_s))
 
 
 def visit_on_worker(request_json: str, build_dir: str) -> str:

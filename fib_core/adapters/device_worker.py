@@ -11,8 +11,9 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -29,6 +30,7 @@ from fib_core.errors import BuildError, ContractError, DeviceError
 from fib_core.jobs import job_for
 from schemas.environment import Environment
 from schemas.evaluation import Evaluation
+from schemas.solution import Solution
 from schemas.visit import Contestant, MachineFault, VisitRequest, VisitResult
 
 _LOG = logging.getLogger(__name__)
@@ -60,6 +62,16 @@ class DeviceWorker:
     def describe(self) -> Environment:
         """The device, its class and the libraries that candidates will meet."""
         return self._environment
+
+    def prepare(self, solutions: Sequence[Solution], build_s: float) -> None:
+        """Compile C++ ahead on all cores; what fails is compiled again by its visit, which reports it."""
+
+        def compiled(solution: Solution) -> None:
+            with suppress(BuildError):
+                ensure_compiled(solution, self._cache_dir, build_s)
+
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            list(pool.map(compiled, [item for item in solutions if item.spec.language == "cpp"]))
 
     def warm(self) -> None:
         """Start the fork server now instead of at the first visit."""

@@ -28,6 +28,7 @@ def make_job(round_number: int = 0) -> Job:
         library_versions={"torch": "2.13.0"},
         mode="isolated",
         timer="perf_counter",
+        effort="w1-s3-i2-d0",
     )
 
 

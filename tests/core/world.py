@@ -175,7 +175,8 @@ class World:
         job = Job(
             definition_digest=request.definition.digest, workload_digest=workload.digest,
             solution_digest=entrant.solution_digest, policy_version=1, stage=request.stage, round=request.round,
-            device_class=DEVICE, library_versions={}, mode="isolated", timer="perf_counter", role=entrant.role,
+            device_class=DEVICE, library_versions={}, mode="isolated", timer="perf_counter", effort="w1-s3-i2-d0",
+            role=entrant.role,
         )  # fmt: skip
         return Evaluation(
             job=job, status=status, reason="" if status is Status.PASSED else "made up",

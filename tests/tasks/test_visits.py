@@ -1,6 +1,6 @@
 """A visit is looked up first, retried on the machine's fault, and recorded at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +68,9 @@ class FakeRunner:
 
     def describe(self) -> Environment:
         return ENVIRONMENT
+
+    def prepare(self, solutions: Sequence[Solution], build_s: float) -> None:
+        """Nothing to compile."""
 
     def visit(self, request: VisitRequest) -> VisitResult:
         self.seen.append(request)

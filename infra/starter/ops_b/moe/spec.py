@@ -77,7 +77,11 @@ def workload(row: dict[str, Any], tokens: int) -> dict[str, Any]:
     """One rank of eight: the sixth share of the experts is local."""
     recipes: dict[str, Any] = {name: {"type": "random"} for name in row["inputs"]}
     recipes |= {name: {"type": "random", "distribution": name} for name in ("routing_logits", "routing_bias")}
-    recipes |= {name: {"type": "random", "distribution": "block_scale"} for name in row["inputs"] if name.endswith("_scale")}
+    recipes |= {
+        name: {"type": "random", "distribution": "activation_scale" if name == "hidden_states_scale" else "block_scale"}
+        for name in row["inputs"]
+        if name.endswith("_scale")
+    }
     recipes |= {"local_expert_offset": {"type": "scalar", "value": 160}, "routed_scaling_factor": {"type": "scalar", "value": 2.5}}
     return {"axes": {"seq_len": tokens}, "inputs": recipes}
 
