@@ -25,7 +25,7 @@ LAYOUT = "contiguous"
 def round_requests(contest: Contest, round_number: int, settings: VisitSettings, seed: str) -> list[VisitRequest]:
     """One round as visits: one, unless finalists differ in their declared support.
 
-    Workloads are grouped by the finalists that support them, so that nobody is run outside its support; incumbent and
+    Workloads are grouped by the finalists that support them, so that nobody is run outside its support; incumbents and
     control come along in every group. All meet the same secret inputs (``seed``).
     """
     groups: dict[tuple[Contestant, ...], list[Workload]] = {}
@@ -59,7 +59,7 @@ def _request(
     assert contest.incumbent is not None
     round_number, seed = draw
     incumbent = contest.incumbent.model_copy(update={"role": "incumbent"})
-    order = [*finalists, incumbent, incumbent.model_copy(update={"role": "control"})]
+    order = [*finalists, *contest.forms, incumbent, incumbent.model_copy(update={"role": "control"})]
     workloads = list(workloads)
     shuffle = random.Random(digest_of([seed, round_number, contest.definition.digest]))
     shuffle.shuffle(order)

@@ -45,6 +45,8 @@ class Contest:
     finalists: tuple[Contestant, ...]
     blocked: str | None
     notes: Mapping[Digest, str] = field(default_factory=dict)
+    forms: tuple[Contestant, ...] = ()
+    """Other declared incumbents, fastest at some key of the screen: whoever is promoted there must beat them too."""
 
     @property
     def train(self) -> tuple[Placed, ...]:

@@ -34,6 +34,7 @@ class Rounds:
     """All confirmed measurements of one definition."""
 
     incumbent: Entry | None
+    forms: tuple[Entry, ...]
     times_us: Mapping[_Cell, float]
     names: Mapping[_Cell, Digest]
     failures: Mapping[Entry, tuple[Evaluation, ...]]
@@ -54,15 +55,31 @@ class Rounds:
             elif item.status is not Status.INVALID and (cell.entry.solution, cell.workload) not in outside:
                 failures[cell.entry] = (*failures.get(cell.entry, ()), item)
         incumbent = Entry("incumbent", contest.incumbent.solution_digest) if contest.incumbent else None
-        return cls(incumbent=incumbent, times_us=times, names=names, failures=failures)
+        forms = tuple(Entry("incumbent", form.solution_digest) for form in contest.forms)
+        return cls(incumbent=incumbent, forms=forms, times_us=times, names=names, failures=failures)
 
     def log_ratios(self, entry: Entry, items: Sequence[Placed]) -> tuple[float, ...]:
-        """log(sum w t_incumbent / sum w t_entry) of every complete round, in round order."""
-        if self.incumbent is None or not items:
+        """log(sum w t_baseline / sum w t_entry) of every complete round, in round order."""
+        baseline = self.baseline(entry, items)
+        if baseline is None or not items:
             return ()
         parts = [(item.weight, item.workload.digest) for item in items]
-        both = ((self._total(self.incumbent, r, parts), self._total(entry, r, parts)) for r in self._numbers)
+        both = ((self._total(baseline, r, parts), self._total(entry, r, parts)) for r in self._numbers)
         return tuple(math.log(old / new) for old, new in both if old is not None and new is not None)
+
+    def baseline(self, entry: Entry, items: Sequence[Placed]) -> Entry | None:
+        """Whom a candidate must beat on ``items``: the declared form that was fastest there. The control: itself.
+
+        Chosen in the rounds themselves, which can only be to the candidate's disadvantage.
+        """
+        if self.incumbent is None or entry.role == "control":
+            return self.incumbent
+        parts = [(item.weight, item.workload.digest) for item in items]
+        return min((self.incumbent, *self.forms), key=lambda form: self._typical(form, parts))
+
+    def _typical(self, entry: Entry, parts: Sequence[tuple[float, Digest]]) -> float:
+        totals = [total for number in self._numbers if (total := self._total(entry, number, parts)) is not None]
+        return median(totals) if totals else math.inf
 
     def evidence(self, entries: Sequence[Entry], items: Sequence[Placed]) -> tuple[Digest, ...]:
         """Digests of the evaluations of ``entries`` on ``items``, sorted."""

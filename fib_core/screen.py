@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from fib_core.axisclass import are_neighbours, class_key
 from fib_core.contest import Contest, Times, VisitSettings, applies, placed_of, screen_times
+from fib_core.incumbents import measured_incumbent, rival_forms, why_none
 from fib_core.profiles import Rules
 from fib_core.ranking import best_ratio, cover
 from schemas.base import Digest
@@ -113,12 +114,15 @@ def finalists(
         blocked=None,
     )
     faults = {item.solution_digest: _fault(item, base, verdicts) for item in entrants}
-    incumbent = _incumbent(base, entrants, faults, times)
+    incumbent = measured_incumbent(base, entrants, faults, times)
     if incumbent is None:
         notes = {digest: fault or "passed; ranked only" for digest, fault in faults.items()}
-        return replace(base, blocked=_no_incumbent(entrants, faults), notes=notes)
-    chosen, notes = _choose(replace(base, incumbent=incumbent), entrants, faults, times, rules)
-    return replace(base, incumbent=incumbent, finalists=chosen, notes=notes, blocked=_blocked(base, chosen, rules))
+        return replace(base, blocked=why_none(entrants, faults), notes=notes)
+    base = replace(base, incumbent=incumbent)
+    chosen, notes = _choose(base, entrants, faults, times, rules)
+    forms = rival_forms(base, entrants, faults, times)
+    notes |= {item.solution_digest: "another form of the incumbent: to be beaten where it is faster" for item in forms}
+    return replace(base, finalists=chosen, forms=forms, notes=notes, blocked=_blocked(base, chosen, rules))
 
 
 def incumbent_errors(evaluations: Iterable[Evaluation], incumbent: Digest) -> dict[str, dict[str, float]]:
@@ -183,33 +187,6 @@ def _fault(entrant: Contestant, contest: Contest, verdicts: Mapping[Pair, Evalua
     return min(bad)[1] if bad else None
 
 
-def _incumbent(
-    contest: Contest, entrants: Sequence[Contestant], faults: Mapping[Digest, str | None], times: Times
-) -> Contestant | None:
-    """The fastest eligible declared incumbent that applies everywhere, by weighted train time."""
-    totals: list[tuple[float, Digest, Contestant]] = []
-    for entrant in entrants:
-        everywhere = all(applies(entrant, contest.definition, item.workload) for item in contest.placed)
-        if entrant.role != "incumbent" or faults[entrant.solution_digest] is not None or not everywhere:
-            continue
-        spent = [
-            (item.weight, times.get((entrant.solution_digest, item.workload.digest))) for item in contest.train
-        ]
-        if spent and all(time is not None for _, time in spent):
-            total = sum(weight * time for weight, time in spent if time is not None)
-            totals.append((total, entrant.solution_digest, entrant))
-    return min(totals, key=lambda item: item[:2])[2] if totals else None
-
-
-def _no_incumbent(entrants: Sequence[Contestant], faults: Mapping[Digest, str | None]) -> str:
-    declared = [item for item in entrants if item.role == "incumbent"]
-    if not declared:
-        return "no incumbent is declared: ranked, never dispatched"
-    first = declared[0]
-    why = faults[first.solution_digest] or "it was not timed on every train workload"
-    return f"no declared incumbent is usable ({first.solution.name}: {why}): ranked, never dispatched"
-
-
 def _choose(
     contest: Contest,
     entrants: Sequence[Contestant],
@@ -218,12 +195,13 @@ def _choose(
     rules: Rules,
 ) -> tuple[tuple[Contestant, ...], dict[Digest, str]]:
     assert contest.incumbent is not None
-    rivals = [item for item in entrants if item.solution_digest != contest.incumbent.solution_digest]
+    rivals = [item for item in entrants if item.role != "incumbent"]
     able = [item for item in rivals if faults[item.solution_digest] is None]
     ratios = {item.solution_digest: best_ratio(contest, item.solution_digest, times) for item in able}
     near = [item.solution_digest for item in able if ratios[item.solution_digest] >= rules.screen_ratio_min]
     chosen = cover(contest, near, times, rules.finalist_limit)
-    notes = {digest: fault for digest, fault in faults.items() if fault}
+    notes = {one.solution_digest: "declared incumbent, slower overall" for one in entrants if one.role == "incumbent"}
+    notes |= {digest: fault for digest, fault in faults.items() if fault}
     notes |= {digest: f"screened out: {ratio:.2f}x the incumbent's speed at best" for digest, ratio in ratios.items()}
     notes |= {digest: f"{ratios[digest]:.2f}x at best, but others cover its keys better" for digest in near}
     notes |= {digest: f"finalist: {ratios[digest]:.2f}x at best in the screen" for digest in chosen}

@@ -148,6 +148,7 @@ def _decision(judged: Judged, winner: Assessment | None, spoiled: Judged | None)
     incumbent = case.contest.incumbent
     entries = [Entry("candidate", item.digest) for item in judged.assessments]
     entries += [_control(case), Entry("incumbent", incumbent.solution_digest)] if incumbent else []
+    entries += case.rounds.forms
     return Decision(
         snapshot_digest=case.contest.snapshot_digest,
         definition_digest=case.contest.definition.digest,

@@ -1,6 +1,8 @@
 """The two kinds of record: ours (closed) and the public format's (unknown keys survive a round trip)."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,10 +22,16 @@ class Record(BaseModel):
         """What the digest covers: by default every field."""
         return self.model_dump(mode="json")
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """``sha256:`` name of :meth:`identity`."""
+        """``sha256:`` name of :meth:`identity`; computed once, since a record never changes."""
         return digest_of(self.identity())
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A changed copy is another record: it must not inherit the digest."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("digest", None)
+        return copied
 
 
 class PublicRecord(Record):

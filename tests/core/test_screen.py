@@ -118,7 +118,7 @@ def test_an_unevaluated_workload_is_not_a_pass() -> None:
     assert any("not evaluated" in text for text in contest.notes.values())
 
 
-def test_the_fastest_declared_incumbent_is_the_incumbent_and_the_other_a_rival() -> None:
+def test_the_fastest_declared_incumbent_is_the_incumbent_and_a_slower_form_stands_aside() -> None:
     snapshot, old = frozen(DEFINITION)
     other = solution("older", DEFINITION, author="baseline")
     digests = tuple(item.digest_for(DEFINITION.digest) for item in (other, old))
@@ -129,7 +129,8 @@ def test_the_fastest_declared_incumbent_is_the_incumbent_and_the_other_a_rival()
     contest = screen.finalists(snapshot, DEFINITION, entrants, world.visits(requests), QUICK)
     assert contest.incumbent is not None
     assert contest.incumbent.solution.name == "old"
-    assert contest.notes[digests[0]] == "screened out: 0.83x the incumbent's speed at best"
+    assert contest.notes[digests[0]] == "declared incumbent, slower overall"
+    assert contest.forms == ()
 
 
 def test_without_a_usable_incumbent_everybody_is_ranked_and_nobody_goes_on() -> None:

@@ -63,3 +63,12 @@ def _snapshot(definition: dict[str, Any]) -> Snapshot:
         definitions=(Definition.model_validate(definition),),
         workloads=(), incumbents={}, weights="none", split_key="k", policy_version=1,
     )  # fmt: skip
+
+
+def test_a_changed_copy_has_its_own_digest_and_an_equal_one_stays_equal() -> None:
+    given = Definition.model_validate(GIVEN)
+    before = given.digest
+    assert given.model_copy(update={"constraints": ("n >= 1",)}).digest != before
+    untouched = Definition.model_validate(GIVEN)
+    assert untouched == given, "a computed digest is no field"
+    assert untouched.model_dump() == given.model_dump()
