@@ -43,7 +43,7 @@ QUICK = Rules(
     min_effect=0.10,
     noise_factor=0.0,
     finalist_limit=2,
-    timed_limit=6,
+    timed_limit=4,
     screen_ratio_min=1.05,
 )
 FULL = Rules(

@@ -54,7 +54,9 @@ def collect(root: Path, scale: str) -> Gathered:
 
 
 def _of_scale(definition: Definition, scale: str) -> bool:
-    """A definition without a ``scale:`` tag fits everywhere."""
+    """A definition without a ``scale:`` tag fits everywhere; ``tour:left-out`` keeps the first run short."""
+    if scale and "tour:left-out" in definition.tags:
+        return False
     scales = {tag.removeprefix("scale:") for tag in definition.tags if tag.startswith("scale:")}
     return not scale or not scales or scale in scales
 

@@ -40,9 +40,9 @@ class Spend:
 
 
 SPENDS: dict[tuple[Profile, Stage], Spend] = {
-    ("quick", "screen"): Spend(sample_count=3, sampling_draws=2_500, drawn_limit=2),
+    ("quick", "screen"): Spend(sample_count=3, sampling_draws=2_500, drawn_limit=1),
     # Correctness of rounds is judged on every call; the distribution was tested in the screen.
-    ("quick", "confirm"): Spend(sample_count=5, sampling_draws=0),
+    ("quick", "confirm"): Spend(sample_count=3, sampling_draws=0),
     ("full", "screen"): Spend(sample_count=10, sampling_draws=12_000),
     ("full", "confirm"): Spend(sample_count=20, sampling_draws=0),
 }

@@ -24,9 +24,11 @@ class Settings(BaseSettings):
     profile: Profile = "quick"
     dask_address: str | None = Field(default=None, description="a standing scheduler; default a local cluster")
     device_resource: str = "device"
-    scale: str = Field(default="cpu", description="definitions tagged scale:<other> are left out; '' takes all")
+    scale: str = Field(
+        default="cpu", description="definitions tagged scale:<other> or tour:left-out are left out; '' takes all"
+    )
     split_key: str = Field(default="fib-split-1", description="keyed hash that sends families to holdout")
-    max_workloads: int = Field(default=8, ge=1, description="workloads kept per definition after deduplication")
+    max_workloads: int = Field(default=6, ge=1, description="workloads kept per definition after deduplication")
     invalid_share_max: float = Field(default=0.02, ge=0, le=1)
     visit_limit_s: float = Field(default=10.0, gt=0)
     build_limit_s: float = Field(default=120.0, gt=0)

@@ -54,6 +54,7 @@ Written by `infra/starter/make.py` from the sources beside it; do not edit by ha
 logs are ours. Shapes are those of public models; **traffic is synthetic**: no call in here was recorded from a real service.
 
 - `scale:cpu` definitions have shapes of small models (Llama-3.2-1B, Qwen3-0.6B, TinyLlama) that one CPU core evaluates in milliseconds.
+- `tour:left-out` keeps a definition out of the default run, to keep the first run short; name it, or set `FIB_SCALE=`, to run it.
 - `scale:gpu` definitions have shapes of Llama-3.1-8B, Qwen3-30B-A3B and DeepSeek-V3 at tensor parallel 8.
 - `incumbents.json`: the competent PyTorch forms of each definition, fastest measured first (`infra/starter/measure.py`).
 - `calls/`: what a simulated continuous-batching engine (`infra/starter/calls.py`) asked of each `scale:cpu` definition, one line a

@@ -1,13 +1,13 @@
 """GEMM, C = A @ B.T: projections of Qwen3-0.6B and Llama-3.2-1B for a CPU; the paper's models for GPUs (fp16, as published)."""
 
 
-def definition(n: int, k: int, dtype: str, scale: str, model: str, layer: str) -> dict:
+def definition(n: int, k: int, dtype: str, scale: str, model: str, layer: str, *tags: str) -> dict:
     """One weight shape; M is the number of tokens."""
     return {
         "name": f"gemm_n{n}_k{k}",
         "op_type": "gemm",
         "description": f"C = A @ B.T with a weight of {n} x {k}: {layer} of {model}.",
-        "tags": [f"scale:{scale}", f"model:{model}"],
+        "tags": [f"scale:{scale}", f"model:{model}", *tags],
         "axes": {"M": {"type": "var"}, "N": {"type": "const", "value": n}, "K": {"type": "const", "value": k}},
         "inputs": {"A": {"shape": ["M", "K"], "dtype": dtype}, "B": {"shape": ["N", "K"], "dtype": dtype}},
         "outputs": {"C": {"shape": ["M", "N"], "dtype": dtype}},
@@ -17,7 +17,7 @@ def definition(n: int, k: int, dtype: str, scale: str, model: str, layer: str) -
 
 CPU = [
     definition(1024, 2048, "bfloat16", "cpu", "qwen3-0.6b", "attn.o_proj"),
-    definition(512, 2048, "bfloat16", "cpu", "llama-3.2-1b", "attn.k_proj"),
+    definition(512, 2048, "bfloat16", "cpu", "llama-3.2-1b", "attn.k_proj", "tour:left-out"),
 ]
 GPU = [
     definition(6144, 4096, "float16", "gpu", "llama-3.1-8b", "attn.qkv_proj"),
@@ -90,7 +90,7 @@ SOLUTIONS = [
         "description": "fp32 operands and accumulation",
     },
     {
-        "name": "stash", "author": "lab-6", "file": "stash.py", "definitions": ONE,
+        "name": "stash", "author": "lab-6", "file": "stash.py", "definitions": ONE, "supports": ["M <= 2"],
         "description": "keeps widened copies of its operands",
     },
 ]
