@@ -35,6 +35,7 @@ class Spend:
 
     sample_count: int
     sampling_draws: int
+    input_sets: int = 2
     drawn_limit: int | None = None
     """Workloads of a sampling definition whose distribution is tested; None = all. The mask is judged on all."""
 
@@ -42,7 +43,7 @@ class Spend:
 SPENDS: dict[tuple[Profile, Stage], Spend] = {
     ("quick", "screen"): Spend(sample_count=3, sampling_draws=2_500, drawn_limit=1),
     # Correctness of rounds is judged on every call; the distribution was tested in the screen.
-    ("quick", "confirm"): Spend(sample_count=3, sampling_draws=0),
+    ("quick", "confirm"): Spend(sample_count=3, sampling_draws=0, input_sets=1),
     ("full", "screen"): Spend(sample_count=10, sampling_draws=12_000),
     ("full", "confirm"): Spend(sample_count=20, sampling_draws=0),
 }
@@ -59,7 +60,7 @@ def visit_settings(
     return VisitSettings(
         warmup_count=1 if small else 0,
         sample_count=spend.sample_count if small else 1,
-        input_sets=2 if small else 1,
+        input_sets=spend.input_sets if small else 1,
         sampling_draws=spend.sampling_draws,
         limits=limits_for(settings, definition, listed),
         blob_root=blob_root,

@@ -23,10 +23,14 @@ from schemas.snapshot import Snapshot
 from schemas.solution import Solution
 from schemas.visit import Contestant, VisitRequest
 from tasks.artifacts import show_table, slug
+from tasks.benchmark import REFERENCE_AUTHOR
 from tasks.profile import FIRST_VISIT_S, by_draws, candidate_limit_s, drawn_workloads, visit_settings
 from tasks.tables import evaluation_rows
 from tasks.visits import settle
 from tasks.wiring import House
+
+CONTESTANTS_PER_VISIT = 4
+"""A killed run loses at most one visit: few enough to lose little, enough to share the reference's work."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,8 @@ def screen(
     workloads = [item.workload for item in placed_of(snapshot, definition)]
     settings = visit_settings(house.settings, "screen", definition, workloads, blob_root)
     session = _Session(house, snapshot, definition, settings)
-    for entrant in entrants:
-        session.visit(entrant, len(entrants))
+    session.visit([item for item in entrants if item.role == "incumbent"])
+    session.visit([item for item in entrants if item.role != "incumbent"])
     rules = RULES[house.settings.profile]
     contest = room.finalists(snapshot, definition, entrants, session.evaluations, rules)
     rows = evaluation_rows(session.evaluations, {item.solution_digest: item.solution.name for item in entrants})
@@ -69,42 +73,34 @@ class _Session:
         self.evaluations: list[Evaluation] = []
         self.not_applicable: list[tuple[str, str]] = []
         self.found_count = 0
-        self.visited = 0
         self.incumbent: Contestant | None = None
         self._incumbent_us = math.inf
         self.drawn = drawn_workloads(placed_of(snapshot, definition), house.settings.profile, "screen")
 
-    def visit(self, entrant: Contestant, total: int) -> None:
-        """Bring one contestant through its workloads and say how it went."""
-        self.visited += 1
+    def visit(self, entrants: Sequence[Contestant]) -> None:
+        """Bring contestants through their workloads, a few a visit, and say how each of them went."""
+        if not entrants:
+            return
         plan = room.plan(
-            self.snapshot, self.definition, [entrant], self._settings_for(entrant), secrets.token_hex(16),
-            incumbent_errors=self._incumbent_errors(entrant),
+            self.snapshot, self.definition, entrants, self._settings_for(entrants), secrets.token_hex(16),
+            incumbent_errors=self._incumbent_errors(entrants),
         )  # fmt: skip
         self.not_applicable += plan.not_applicable
+        seen: dict[str, list[Evaluation]] = {item.solution_digest: [] for item in entrants}
         profile = self.house.settings.profile
-        own: list[Evaluation] = []
-        for request in [part for whole in plan.requests for part in by_draws(whole, profile, self.drawn)]:
-            settled = settle(self.house, request, self._probe(entrant, request))
-            own += settled.evaluations
+        for request in [part for whole in together(plan.requests) for part in by_draws(whole, profile, self.drawn)]:
+            settled = settle(self.house, request, self._probe(entrants, request))
             self.found_count += settled.found_count
-        self.evaluations += own
-        self._consider(entrant, own)
+            for evaluation in settled.evaluations:
+                seen[evaluation.job.solution_digest].append(evaluation)
+        for entrant in entrants:
+            self._finish(entrant, seen[entrant.solution_digest])
+
+    def _finish(self, entrant: Contestant, evaluations: Sequence[Evaluation]) -> None:
+        self.evaluations += evaluations
+        self._consider(entrant, evaluations)
         short = entrant.solution.name.removeprefix(f"{self.definition.name}__")
-        get_run_logger().info("%d/%d %s: %s", self.visited, total, short, _verdicts(own) or "not applicable")
-
-    def _settings_for(self, entrant: Contestant) -> VisitSettings:
-        own = [item for item in self.evaluations if self._is_incumbents(item)]
-        first = entrant.role == "incumbent" or self.incumbent is None
-        limit = FIRST_VISIT_S if first and self._trusted(entrant) else candidate_limit_s(self.house.settings, own)
-        return replace(self.settings, limits=self.settings.limits.model_copy(update={"visit_s": limit}))
-
-    def _trusted(self, entrant: Contestant) -> bool:
-        """Declared incumbents and references may take long before anything is known; a stranger may not."""
-        return entrant.role == "incumbent" or entrant.solution.author == "reference"
-
-    def _is_incumbents(self, evaluation: Evaluation) -> bool:
-        return self.incumbent is not None and evaluation.job.solution_digest == self.incumbent.solution_digest
+        get_run_logger().info("%s: %s", short, _verdicts(evaluations) or "not applicable")
 
     def _consider(self, entrant: Contestant, evaluations: Sequence[Evaluation]) -> None:
         """The fastest declared incumbent so far that passed everywhere."""
@@ -114,16 +110,43 @@ class _Session:
         if spent_us < self._incumbent_us:
             self.incumbent, self._incumbent_us = entrant, spent_us
 
-    def _incumbent_errors(self, entrant: Contestant) -> dict[str, dict[str, float]] | None:
+    def _incumbent_errors(self, entrants: Sequence[Contestant]) -> dict[str, dict[str, float]] | None:
         """Incumbents are honest by declaration: a more accurate one among them must not fail the others."""
-        if self.incumbent is None or entrant.role == "incumbent":
+        if self.incumbent is None or entrants[0].role == "incumbent":
             return None
         return room.incumbent_errors(self.evaluations, self.incumbent.solution_digest)
 
-    def _probe(self, entrant: Contestant, request: VisitRequest) -> partial[bool] | None:
-        if self.incumbent is None or entrant.role == "incumbent":
+    def _settings_for(self, entrants: Sequence[Contestant]) -> VisitSettings:
+        own = [item for item in self.evaluations if self._is_incumbents(item)]
+        # Declared incumbents and references may take long before anything is known; a stranger may not.
+        trusted = all(item.role == "incumbent" or item.solution.author == REFERENCE_AUTHOR for item in entrants)
+        limit = FIRST_VISIT_S if trusted else candidate_limit_s(self.house.settings, own)
+        return replace(self.settings, limits=self.settings.limits.model_copy(update={"visit_s": limit}))
+
+    def _is_incumbents(self, evaluation: Evaluation) -> bool:
+        return self.incumbent is not None and evaluation.job.solution_digest == self.incumbent.solution_digest
+
+    def _probe(self, entrants: Sequence[Contestant], request: VisitRequest) -> partial[bool] | None:
+        if self.incumbent is None or entrants[0].role == "incumbent":
             return None
         return partial(incumbent_holds, self.house, request, self.incumbent)
+
+
+def together(requests: Sequence[VisitRequest]) -> list[VisitRequest]:
+    """Contestants with the same workloads share visits: inputs and references are made once for all of them."""
+    groups: dict[tuple[str, ...], list[VisitRequest]] = {}
+    for request in requests:
+        groups.setdefault(tuple(item.digest for item in request.workloads), []).append(request)
+    return [
+        same[0].model_copy(update={"contestants": tuple(one for each in chunk for one in each.contestants)})
+        for same in groups.values()
+        for chunk in batched(same, CONTESTANTS_PER_VISIT)
+    ]
+
+
+def batched(items: Sequence[VisitRequest], size: int) -> list[Sequence[VisitRequest]]:
+    """Consecutive runs of at most ``size`` (itertools has it from Python 3.12 on)."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def incumbent_holds(house: House, request: VisitRequest, incumbent: Contestant) -> bool:

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from fib_core.jobs import job_for
-
 from fib_core import ledger
+from fib_core.jobs import job_for
 from schemas.evaluation import Evaluation, Job, Status
-from schemas.visit import Contestant, MachineFault, VisitRequest, VisitResult
+from schemas.visit import Contestant, MachineFault, VisitRequest
 from schemas.workload import Workload
 from tasks.wiring import House
 
@@ -81,18 +80,29 @@ def _measure(
     house: House, request: VisitRequest, jobs: dict[tuple[str, str, str], Job], probe: Probe | None
 ) -> tuple[Evaluation, ...]:
     incumbent_held = True
-    result: VisitResult | None = None
     for attempt in range(ATTEMPTS):
         result = house.runner.visit(request)
         if result.fault is None:
             return result.evaluations
-        if result.fault.cause == "bad_input":
+        fault = result.fault
+        smaller = _apart(request, fault)
+        if smaller:
+            return tuple(item for part in smaller for item in _measure(house, part, jobs, probe))
+        if fault.cause == "bad_input":
             break
         if attempt + 1 < ATTEMPTS:
             incumbent_held = probe() and incumbent_held if probe is not None else False
-    assert result is not None
-    assert result.fault is not None
-    return _spoiled(house, request, jobs, result.fault, blame_candidate=incumbent_held and probe is not None)
+    return _spoiled(house, request, jobs, fault, blame_candidate=incumbent_held and probe is not None)
+
+
+def _apart(request: VisitRequest, fault: MachineFault) -> list[VisitRequest]:
+    """A spoiled visit in smaller ones, so that one bad workload or contestant costs the others nothing."""
+    if fault.cause == "bad_input" and len(request.workloads) > 1:
+        return [request.model_copy(update={"workloads": (item,)}) for item in request.workloads]
+    # A round stays whole: its contestants are compared with each other.
+    if request.stage == "screen" and fault.cause != "bad_input" and len(request.contestants) > 1:
+        return [request.model_copy(update={"contestants": (item,)}) for item in request.contestants]
+    return []
 
 
 def _spoiled(

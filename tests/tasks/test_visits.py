@@ -152,6 +152,24 @@ def test_three_lost_workers_are_the_candidates_fault_only_if_the_incumbent_held(
     assert settled.evaluations[0].status is status
 
 
+def test_a_spoiled_screen_visit_of_several_is_repeated_one_by_one() -> None:
+    runner = FakeRunner(faults=1)
+    entrants = (_contestant(), _contestant(body="x + x"))
+    settled = settle(_house(runner), _request(1, 2, contestants=entrants))
+    assert [len(request.contestants) for request in runner.seen] == [2, 1, 1]
+    assert [item.status for item in settled.evaluations] == [Status.PASSED] * 4
+
+
+def test_one_bad_workload_costs_the_others_nothing() -> None:
+    class Picky(FakeRunner):
+        def visit(self, request: VisitRequest) -> VisitResult:
+            self.faults = len(self.seen) + 1 if any(item.axes["n"] == 2 for item in request.workloads) else 0
+            return super().visit(request)
+
+    settled = settle(_house(Picky(cause="bad_input")), _request(1, 2, 3))
+    assert [item.status for item in settled.evaluations] == [Status.PASSED, Status.INVALID, Status.PASSED]
+
+
 def test_bad_input_is_not_retried_and_blames_nobody() -> None:
     runner = FakeRunner(faults=ATTEMPTS, cause="bad_input")
     settled = settle(_house(runner), _request(1), lambda: True)
