@@ -42,7 +42,7 @@ def collect(root: Path, scale: str) -> Gathered:
         if position not in misfits:
             records[record.definition].append(record)
     quarantined = (*dataset.quarantined, *parsed.quarantined, *logs.quarantined, *misfits.values())
-    chosen = {name: item for name, item in dataset.definitions.items() if of_scale(item, scale)}
+    chosen = {name: item for name, item in dataset.definitions.items() if _of_scale(item, scale)}
     gathered = Gathered(dataset, chosen, dict(records), quarantined, parsed.read_count + len(logs.quarantined))
     logger.info(
         "read %d definitions (%d of scale %s), %d solutions, %d workload rows, %d calls; quarantined %d",
@@ -53,7 +53,7 @@ def collect(root: Path, scale: str) -> Gathered:
     return gathered
 
 
-def of_scale(definition: Definition, scale: str) -> bool:
+def _of_scale(definition: Definition, scale: str) -> bool:
     """A definition without a ``scale:`` tag fits everywhere; ``tour:left-out`` keeps the first run short."""
     if scale and "tour:left-out" in definition.tags:
         return False

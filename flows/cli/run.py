@@ -40,16 +40,9 @@ def run(
     settings = Settings()
     chosen = _profile(profile)
     prepare_environment(settings.home)
-    from tasks.build_ahead import start
-    from tasks.settings import settings_from
+    from flows.pipeline import pipeline
 
-    ahead = start(settings_from(dataset=dataset))
-    try:
-        from flows.pipeline import pipeline
-
-        summary = pipeline(dataset, chosen, channel, store, definition)
-    finally:
-        ahead.terminate()
+    summary = pipeline(dataset, chosen, channel, store, definition)
     if as_json:
         shape = {name: value for name, value in summary.items() if name not in ("failures", "decisions")}
         print(json.dumps(shape, indent=2))  # noqa: T201 - the machine-readable answer goes to stdout
