@@ -29,7 +29,7 @@ from tasks.tables import evaluation_rows
 from tasks.visits import settle
 from tasks.wiring import House
 
-CONTESTANTS_PER_VISIT = 4
+CONTESTANTS_PER_VISIT = 6
 """A killed run loses at most one visit: few enough to lose little, enough to share the reference's work."""
 
 

@@ -66,7 +66,7 @@ CPU, GPU = "scale:cpu", "scale:gpu"
 DEFINITIONS = [
     definition(32, 8, 64, 16, "decode", [CPU, "model:llama-3.2-1b"]),
     definition(16, 8, 128, 1, "decode", [CPU, "model:qwen3-0.6b", "tour:left-out"]),
-    definition(32, 8, 64, 16, "prefill", [CPU, "model:llama-3.2-1b"]),
+    definition(32, 8, 64, 16, "prefill", [CPU, "model:llama-3.2-1b", "tour:left-out"]),
     definition(32, 8, 128, 1, "decode", [GPU, "model:llama-3.1-8b"]),
     definition(32, 4, 128, 1, "decode", [GPU, "model:qwen3-30b-a3b"]),
     definition(32, 8, 128, 1, "prefill", [GPU, "model:llama-3.1-8b"]),
