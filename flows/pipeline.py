@@ -48,6 +48,8 @@ def pipeline(
     blob_root = str(settings.dataset.resolve())
 
     with open_house(settings) as house:
+        # Compilers work while workloads are chosen; nothing is timed before they are done.
+        building = build.submit(house, [solution for name in chosen for solution in solutions[name]])
         few = [
             dedup(item, gathered.records.get(name, []), gathered.dataset.workloads_of(name), settings.max_workloads)
             for name, item in chosen.items()
@@ -57,7 +59,7 @@ def pipeline(
         snapshot = split(house, chosen, workloads, incumbents, weights_of(few))
 
         measured = {name: item for name, item in chosen.items() if has_workloads(snapshot, item)}
-        build(house, [solution for name in measured for solution in solutions[name]])
+        building.result()
         screened = [
             screen(house, snapshot, definition, solutions[name], blob_root) for name, definition in measured.items()
         ]

@@ -90,7 +90,7 @@ SOLUTIONS = [
         "description": "fp32 operands and accumulation",
     },
     {
-        "name": "stash", "author": "lab-6", "file": "stash.py", "definitions": ONE, "supports": ["M <= 2"],
+        "name": "stash", "author": "lab-6", "file": "stash.py", "definitions": ONE, "supports": ["M == 1"],
         "description": "keeps widened copies of its operands",
     },
 ]
