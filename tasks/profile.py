@@ -22,6 +22,11 @@ from tasks.settings import Settings
 LARGE_BYTES = 64 << 20
 """Above this size of one call's tensors a single timed call on one input set has to do."""
 
+TINY_BYTES = 8 << 20
+"""Below this size a call costs microseconds: lazy initialisation shows for several calls, and calls are cheap."""
+
+TINY_WARMUPS = 3
+
 INCUMBENT_FACTOR = 20.0
 """A candidate's visit may take this many times the incumbent's (contract: Limits and places)."""
 
@@ -57,9 +62,10 @@ def visit_settings(
     spend = SPENDS[settings.profile, stage]
     largest = max((tensor_bytes(definition, item.axes) for item in listed), default=0)
     small = largest <= LARGE_BYTES
+    tiny = largest <= TINY_BYTES
     return VisitSettings(
-        warmup_count=1 if small else 0,
-        sample_count=spend.sample_count if small else 1,
+        warmup_count=(TINY_WARMUPS if tiny else 1) if small else 0,
+        sample_count=(spend.sample_count + (2 if tiny else 0)) if small else 1,
         input_sets=spend.input_sets if small else 1,
         sampling_draws=spend.sampling_draws,
         limits=limits_for(settings, definition, listed),

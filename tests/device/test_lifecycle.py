@@ -154,3 +154,21 @@ def test_the_job_looked_up_before_is_the_job_answered_with_whatever_the_seed(wor
     assert jobs[0] == jobs[1]
     other = _ask(round=1)
     assert job_for(ADD, other.workloads[0], other.contestants[0], other, worker.describe()).digest != jobs[0]
+
+
+PICKY = """
+import os
+def run(a, b):
+    assert os.environ["MALLOC_TRIM_THRESHOLD_"] == str(1 << 30), os.environ["MALLOC_TRIM_THRESHOLD_"]
+    return a + b
+"""
+
+
+def test_the_allocator_is_the_harness_s_whatever_the_parent_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster's nanny trims the heap at 64 KiB; timed under that, every allocation pays its page faults again."""
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
+    with DeviceWorker(cache_dir=tmp_path) as fresh:
+        result = fresh.visit(_ask(solution(ADD, PICKY)))
+    assert [item.status for item in result.evaluations] == [Status.PASSED], result.evaluations[0].reason
