@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from fib_core import confirm, screen, split
 from fib_core.contest import Contest
-from fib_core.profiles import QUICK, Rules
+from fib_core.profiles import Rules
 from schemas.decision import Decision
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation
 from schemas.snapshot import Snapshot
 from schemas.solution import Solution
 from schemas.workload import Workload
-from tests.core.world import DEVICE, SETTINGS, World, dense, gemm, solution
+from tests.core.world import DEVICE, QUICK, SETTINGS, World, dense, gemm, solution
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from fib_core import confirm
-from fib_core.profiles import FULL, QUICK, Look, Rules
+from fib_core.profiles import FULL, Look, Rules
 from schemas.evaluation import Status
 from schemas.workload import Workload
 from tests.core.road import Walked, frozen, walk
-from tests.core.world import DEVICE, SETTINGS, World, gemm, solution
+from tests.core.world import DEVICE, QUICK, SETTINGS, World, gemm, solution
 
 DEFINITION = gemm()
 TIMED = "not timed in the profile quick"

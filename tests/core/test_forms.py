@@ -1,10 +1,9 @@
 """A promotion must beat the fastest declared form at its own key, not only the form that is fastest overall."""
 
 from fib_core import confirm, screen
-from fib_core.profiles import QUICK
 from schemas.decision import Decision
 from tests.core.road import SIZES, frozen
-from tests.core.world import DEVICE, SETTINGS, World, gemm, solution
+from tests.core.world import DEVICE, QUICK, SETTINGS, World, gemm, solution
 
 LARGE = 17
 

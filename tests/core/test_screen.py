@@ -3,11 +3,11 @@
 import pytest
 
 from fib_core import screen
-from fib_core.profiles import FULL, QUICK
+from fib_core.profiles import FULL
 from schemas.evaluation import Status
 from schemas.workload import Workload
 from tests.core.road import SIZES, frozen, walk
-from tests.core.world import SETTINGS, World, gemm, solution
+from tests.core.world import QUICK, SETTINGS, World, gemm, solution
 
 DEFINITION = gemm()
 

@@ -7,8 +7,9 @@ rooms take milliseconds. Nothing here is under test.
 import math
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from fib_core import profiles
 from fib_core.contest import VisitSettings
 from schemas.definition import AxisConst, AxisVar, Definition, TensorSpec
 from schemas.environment import Environment
@@ -184,3 +185,7 @@ class World:
             convention="destination_passing", cache_policy="warm", input_sets=1, environment=ENVIRONMENT,
             limits=request.limits, seed=request.seed, started_at="2026-01-01T00:00:00Z", log="line\n" * 3,
         )  # fmt: skip
+
+
+QUICK = replace(profiles.QUICK, timed_limit=6)
+"""The quick profile with the contract's most timed workloads, so that scenarios do not hang on how short a tour is."""

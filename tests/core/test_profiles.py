@@ -1,0 +1,14 @@
+"""The two profiles keep within the contract's figures."""
+
+from fib_core.profiles import FULL, QUICK
+
+
+def test_quick_is_the_contracts_quick() -> None:
+    assert QUICK.timed_limit is not None
+    assert 3 <= QUICK.timed_limit <= 6, "at least one train, one holdout and one stress workload"
+    assert (QUICK.finalist_limit, QUICK.rounds, len(QUICK.looks), QUICK.min_effect) == (2, 8, 1, 0.10)
+
+
+def test_full_is_the_contracts_full() -> None:
+    assert [(look.rounds, look.alpha) for look in FULL.looks] == [(10, 0.02), (20, 0.03)]
+    assert (FULL.finalist_limit, FULL.min_effect, FULL.noise_factor, FULL.timed_limit) == (3, 0.01, 2.0, None)
