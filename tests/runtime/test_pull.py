@@ -1,18 +1,12 @@
 """Pulling: verified, atomic, repeatable, offline afterwards."""
 
 import json
-import multiprocessing
-import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from fib_core.adapters.directory_store import DirectoryStore
 from fib_core.errors import ObjectMissing, StoreRefused
 from fib_core.runtime import index_client
 from tests.fakes.memory_store import MemoryStore
@@ -171,93 +165,6 @@ def test_a_damaged_cache_is_refused_offline_and_healed_by_the_next_pull(store, t
         index_client.load(tmp_path)
     assert index_client.pull_from(store, "quick", tmp_path).fetched_count == 1
     assert index_client.load(tmp_path).index_digest
-
-
-class _Slow(DirectoryStore):
-    """Stops for good before handing over the ``stop_at``-th object."""
-
-    def __init__(self, root: Path, stop_at: int) -> None:
-        super().__init__(root)
-        self._left = stop_at
-
-    def get(self, name: str):
-        self._left -= 1
-        if self._left == 0:
-            time.sleep(60)
-        return super().get(name)
-
-
-def _pull_slowly(root: Path, cache: Path, stop_at: int) -> None:
-    index_client.pull_from(_Slow(root, stop_at), "quick", cache)
-
-
-@pytest.mark.parametrize("stop_at", [2, 3])
-def test_a_pull_killed_midway_leaves_the_old_index_and_the_next_pull_works(tmp_path, stop_at):
-    store, cache = DirectoryStore(tmp_path / "store"), tmp_path / "cache"
-    old = publish(store, _first())
-    index_client.pull_from(store, "quick", cache)
-    new = publish(store, _second())
-    child = multiprocessing.get_context("fork").Process(
-        target=_pull_slowly, args=(tmp_path / "store", cache, stop_at), daemon=True
-    )
-    child.start()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and _lock_is_free(cache):
-        time.sleep(0.01)
-    time.sleep(0.1)
-    os.kill(child.pid, signal.SIGKILL)
-    child.join(10)
-    assert child.exitcode == -signal.SIGKILL
-    assert index_client.load(cache).index_digest == old
-    assert index_client.pull_from(store, "quick", cache).index_digest == new
-    assert index_client.load(cache).index_digest == new
-    assert not list(cache.rglob(".writing-*"))
-
-
-def _lock_is_free(cache: Path) -> bool:
-    import fcntl
-
-    with (cache / ".pull.lock").open("rb") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-
-def test_concurrent_pulls_and_readers_always_see_a_whole_index_and_the_pointer_never_goes_back(tmp_path):
-    store, cache = DirectoryStore(tmp_path / "store"), tmp_path / "cache"
-    digests = [publish(store, _first())]
-    index_client.pull_from(store, "quick", cache)
-    problems: list[BaseException] = []
-    seen: list[str] = []
-    done = threading.Event()
-    jobs = [lambda: index_client.pull_from(DirectoryStore(tmp_path / "store"), "quick", cache)] * 2
-    jobs.append(lambda: seen.append(index_client.load(cache).index_digest))
-    threads = [threading.Thread(target=_repeat, args=(job, done, problems)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    try:
-        for note in "345":
-            digests.append(publish(store, index((SCALE, [((2, 8), solution(SCALE, SCALE_VALUE))]), note=note)))
-            time.sleep(0.1)
-        index_client.pull_from(store, "quick", cache)
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
-    assert problems == []
-    order = [digests.index(digest) for digest in seen]
-    assert order == sorted(order)
-    assert index_client.load(cache).index_digest == digests[-1]
-
-
-def _repeat(job, done: threading.Event, problems: list[BaseException]) -> None:
-    while not done.is_set():
-        try:
-            job()
-        except Exception as error:
-            problems.append(error)
 
 
 def test_rolling_a_channel_back_is_followed(store, tmp_path):
