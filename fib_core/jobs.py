@@ -15,7 +15,7 @@ FULL_POWER_DRAWS = 12_288
 
 def timer_of(environment: Environment) -> Timer:
     """The timer that a device class is measured with."""
-    return "cuda_event" if environment.device_class.startswith("sm_") else "perf_counter"
+    return "cuda_event" if environment.device_class.startswith("sm_") else "monotonic"
 
 
 def effort_of(request: VisitRequest) -> str:

@@ -1,6 +1,7 @@
 """Definition: an operator's contract (axes, inputs, outputs, reference, constraints, numerical policy).
 
-The public flashinfer-trace shape plus two extension keys of ours: ``mutates`` and ``numerics``.
+The public flashinfer-trace shape plus three extension keys of ours: ``mutates``, ``numerics``
+and ``static`` (inputs that keep their contents from call to call, such as weights; a kernel may prepare them once).
 """
 
 import ast
@@ -54,6 +55,7 @@ class Definition(PublicRecord):
     constraints: tuple[NonEmpty, ...] = ()
     mutates: dict[NonEmpty, NonEmpty] = {}
     numerics: NumericalPolicy | None = None
+    static: tuple[NonEmpty, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -122,6 +124,9 @@ def _check_names(definition: Definition) -> None:
     for source, result in definition.mutates.items():
         if source not in definition.inputs or result not in definition.outputs:
             raise ValueError(f"mutates {source} -> {result}: expected an input and an output of this definition")
+    strange = set(definition.static) - definition.inputs.keys() | set(definition.static) & definition.mutates.keys()
+    if strange:
+        raise ValueError(f"static {sorted(strange)}: expected inputs of this definition that it does not mutate")
 
 
 def _check_sources(definition: Definition) -> None:

@@ -10,7 +10,8 @@ from schemas.environment import Environment
 
 Stage = Literal["screen", "confirm"]
 Mode = Literal["isolated", "persistent"]
-Timer = Literal["perf_counter", "cuda_event", "cupti"]
+Timer = Literal["perf_counter", "monotonic", "cuda_event", "cupti"]
+"""``monotonic``: the kernel's monotonic clock, read by the native driver around the call."""
 
 
 class Status(StrEnum):
@@ -68,6 +69,8 @@ class Limits(Record):
     build_s: float = Field(gt=0)
     memory_bytes: int = Field(gt=0)
     memory_means: Literal["rlimit_as", "cgroup", "rss_poll"] = "rss_poll"
+    enforced: tuple[str, ...] = ()
+    """What really confined the candidate on that host, by name."""
 
 
 class Evaluation(Record):

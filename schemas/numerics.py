@@ -10,6 +10,7 @@ from pydantic import Field
 from schemas.base import Record
 
 POLICY_VERSION = 1
+INCUMBENT_ERROR_FACTOR = 4.0  # a candidate may err this many times as far as the honest incumbent, plus one ulp
 
 RuleKind = Literal["elementwise", "lse", "low_precision", "samples", "exact"]
 
@@ -43,7 +44,7 @@ class NumericalPolicy(Record):
 
     version: int = POLICY_VERSION
     outputs: dict[str, OutputRule]
-    incumbent_error_factor: float = 4.0
+    incumbent_error_factor: float = INCUMBENT_ERROR_FACTOR
 
 
 def default_rule(output: str, dtype: str, op_type: str) -> OutputRule:

@@ -86,7 +86,7 @@ class EvaluationTable(_Table):
     round: int = Field(ge=0)
     device_class: str = Field(str_length={"min_value": 1})
     mode: str = Field(isin=["isolated", "persistent"])
-    timer: str = Field(isin=["perf_counter", "cuda_event", "cupti"])
+    timer: str = Field(isin=["perf_counter", "monotonic", "cuda_event", "cupti"])
     effort: str = Field(str_length={"min_value": 1})
     role: str = Field(isin=["candidate", "incumbent", "control"])
     status: str = Field(

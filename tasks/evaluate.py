@@ -43,7 +43,7 @@ def evaluate(
         seed=secrets.token_hex(16),
         warmup_count=1,
         sample_count=SAMPLE_COUNT,
-        input_sets=2,
+        input_sets=SAMPLE_COUNT + 1,
         sampling_draws=SAMPLING_DRAWS,
         limits=limits_for(settings, definition, workloads).model_copy(update={"visit_s": visit_limit_s}),
         blob_root=str(blob_root) if blob_root is not None else None,

@@ -25,7 +25,7 @@ LARGE_BYTES = 64 << 20
 TINY_BYTES = 8 << 20
 """Below this size a call costs microseconds: lazy initialisation shows for several calls, and calls are cheap."""
 
-TINY_WARMUPS = 3
+TINY_WARMUPS = 2
 
 INCUMBENT_FACTOR = 20.0
 """A candidate's visit may take this many times the incumbent's (contract: Limits and places)."""
@@ -40,7 +40,6 @@ class Spend:
 
     sample_count: int
     sampling_draws: int
-    input_sets: int = 2
     drawn_limit: int | None = None
     """Workloads of a sampling definition whose distribution is tested; None = all. The mask is judged on all."""
 
@@ -48,7 +47,7 @@ class Spend:
 SPENDS: dict[tuple[Profile, Stage], Spend] = {
     ("quick", "screen"): Spend(sample_count=3, sampling_draws=1_500, drawn_limit=1),
     # Correctness of rounds is judged on every call; the distribution was tested in the screen.
-    ("quick", "confirm"): Spend(sample_count=3, sampling_draws=0, input_sets=1),
+    ("quick", "confirm"): Spend(sample_count=3, sampling_draws=0),
     ("full", "screen"): Spend(sample_count=10, sampling_draws=12_000),
     ("full", "confirm"): Spend(sample_count=20, sampling_draws=0),
 }
@@ -63,10 +62,11 @@ def visit_settings(
     largest = max((tensor_bytes(definition, item.axes) for item in listed), default=0)
     small = largest <= LARGE_BYTES
     tiny = largest <= TINY_BYTES
+    samples = (spend.sample_count + (2 if tiny else 0)) if small else 1
     return VisitSettings(
         warmup_count=(TINY_WARMUPS if tiny else 1) if small else 0,
-        sample_count=(spend.sample_count + (2 if tiny else 0)) if small else 1,
-        input_sets=spend.input_sets if small else 1,
+        sample_count=samples,
+        input_sets=samples + 1 if small else 1,  # every timed call meets contents that were never seen
         sampling_draws=spend.sampling_draws,
         limits=limits_for(settings, definition, listed),
         blob_root=blob_root,

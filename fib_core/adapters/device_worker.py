@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import Self
 
 from fib_core.builders.compile_cpp import ensure_compiled
+from fib_core.builders.python import place
 from fib_core.builders.toolchain import ToolchainMissing
-from fib_core.device.contest import Contest, Outcome, not_compiled
+from fib_core.device.child import Child
+from fib_core.device.contest import Contest, Outcome, Places, not_compiled
+from fib_core.device.driver_build import ensure_driver
 from fib_core.device.environment import describe_cpu
 from fib_core.device.faults import MachineFailure
 from fib_core.device.lock import device_lock
@@ -34,7 +37,8 @@ from schemas.solution import Solution
 from schemas.visit import Contestant, MachineFault, VisitRequest, VisitResult
 
 _LOG = logging.getLogger(__name__)
-_CACHE_POLICY = "rotating_inputs"
+_CACHE_POLICY = "fresh_inputs"
+_KEPT_MAX = 8  # processes of persistent mode
 _OS_CAUSES = {errno.ENOSPC: "disk_full", errno.EDQUOT: "disk_full", errno.ENOMEM: "out_of_memory"}
 
 
@@ -45,6 +49,7 @@ class DeviceWorker:
         self._cache_dir = cache_dir or Path(os.environ.get("FIB_HOME", ".fib")).absolute() / "build"
         self._environment = describe_cpu()
         self._zygote: Zygote | None = None
+        self._kept: dict[str, Child] = {}
         self._turn = threading.Lock()
         self.referee_pid: int | None = None  # of the visit in progress, for people who look at the process table
 
@@ -115,15 +120,38 @@ class DeviceWorker:
             referee.open()
             for number, contestant in enumerate(request.contestants):
                 begun = datetime.now(UTC).isoformat()
+                enforced: tuple[str, ...] = ()
                 if number in broken:
                     outcomes = not_compiled(request, broken[number])
                 else:
-                    # What is compiled is shared; sources that are imported get a directory of this visit.
-                    compiled = contestant.solution.spec.language == "cpp"
-                    cache_dir = self._cache_dir if compiled else sources / str(number)
-                    outcomes = Contest(zygote, referee, request, core).run(contestant, str(number), cache_dir)
-                evaluations += self._evaluations(request, contestant, outcomes, begun)
+                    outcomes, enforced = self._contest(request, referee, core, number, sources / str(number))
+                evaluations += self._evaluations(request, contestant, outcomes, begun, enforced)
         return evaluations
+
+    def _contest(
+        self, request: VisitRequest, referee: Referee, core: int | None, number: int, directory: Path
+    ) -> tuple[list[Outcome], tuple[str, ...]]:
+        """One contestant through all workloads; in persistent mode its process is kept for the next visit."""
+        contestant, zygote = request.contestants[number], self._ready_zygote()
+        persistent = request.mode == "persistent"
+        kept = self._kept.pop(contestant.solution_digest, None) if persistent else None
+        contest = Contest(zygote, referee, request, core, kept)
+        outcomes = contest.run(contestant, str(number), self._places(contestant, directory))
+        child = contest.keep() if persistent else None
+        if child is not None:
+            self._kept[contestant.solution_digest] = child
+        while len(self._kept) > _KEPT_MAX:
+            self._kept.pop(next(iter(self._kept))).end()
+        return outcomes, contest.enforced
+
+    def _places(self, contestant: Contestant, directory: Path) -> Places:
+        """What is compiled is shared; sources that are imported, and scratch space, belong to this visit."""
+        scratch = directory / "scratch"
+        scratch.mkdir(parents=True)
+        if contestant.solution.spec.language == "cpp":
+            return Places(self._cache_dir, scratch)
+        place(contestant.solution, contestant.solution_digest, directory)
+        return Places(directory, scratch)
 
     def _compile_all(self, request: VisitRequest) -> dict[int, BuildError]:
         """Compile before anybody is timed; failures by contestant number."""
@@ -139,10 +167,15 @@ class DeviceWorker:
         return broken
 
     def _evaluations(
-        self, request: VisitRequest, contestant: Contestant, outcomes: list[Outcome], begun: str
+        self,
+        request: VisitRequest,
+        contestant: Contestant,
+        outcomes: list[Outcome],
+        begun: str,
+        enforced: tuple[str, ...],
     ) -> Iterator[Evaluation]:
         warm = request.warmup_count
-        limits = request.limits.model_copy(update={"memory_means": "rlimit_as"})
+        limits = request.limits.model_copy(update={"memory_means": "rlimit_as", "enforced": enforced})
         passing = contestant.solution.spec.destination_passing_style
         for workload, outcome in zip(request.workloads, outcomes, strict=True):
             yield Evaluation(
@@ -169,10 +202,14 @@ class DeviceWorker:
         if self._zygote is not None and not self._zygote.alive():
             self._drop_zygote()
         if self._zygote is None:
-            self._zygote = Zygote()
+            self._zygote = Zygote(ensure_driver(self._cache_dir))
         return self._zygote
 
     def _drop_zygote(self) -> None:
+        for child in self._kept.values():
+            with suppress(MachineFailure):  # its fork server may be gone, and the process with it
+                child.end()
+        self._kept.clear()
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None

@@ -15,14 +15,20 @@ from schemas.solution import Solution
 
 def build(solution: Solution, solution_digest: str, cache_dir: Path) -> Callable[..., Any]:
     """Import the entry file; syntax and import errors are build errors, other exceptions come through as they are."""
-    name = "fib_solution_" + solution_digest.removeprefix("sha256:")[:16]
-    root = once(cache_dir / "python" / name, lambda directory: write_sources(solution, directory))
+    root = place(solution, solution_digest, cache_dir)
+    name = root.name
     module = _import(name, root, PurePosixPath(solution.entry_file))
     entry = getattr(module, solution.entry_symbol, None)
     if not callable(entry):
         raise EntryPointError(f"{solution.entry_file} has no callable {solution.entry_symbol!r}; check entry_point")
     found: Callable[..., Any] = entry
     return found
+
+
+def place(solution: Solution, solution_digest: str, cache_dir: Path) -> Path:
+    """The solution's sources on disk, written once: by whoever may write there, before whoever imports them."""
+    name = "fib_solution_" + solution_digest.removeprefix("sha256:")[:16]
+    return once(cache_dir / "python" / name, lambda directory: write_sources(solution, directory))
 
 
 def _import(name: str, root: Path, entry: PurePosixPath) -> Any:

@@ -1,108 +1,186 @@
-"""One contestant against one workload, seen from the referee: regions out, outputs in, judged.
+"""One contestant against one workload, seen from the referee: call by call, every output judged before the next call.
 
-In: a case (definition, workload, seed) and what the contestant's process reported. Out: plans, descriptors, verdicts.
+In: a case (definition, workload, seed), the channel to the candidate's driver. Out: a verdict with samples, or how the
+conversation ended. The contestant never sees an input before the output of the call before was handed over.
 """
 
+import json
+import secrets
 from typing import Any
 
-import torch
-
-from fib_core.device import regions, sampling
+from fib_core.device import clocks, sampling, wire
+from fib_core.device.arena import Arena, Exchange, Pause
 from fib_core.device.case import Case
 from fib_core.device.compare import Finding, compare
+from fib_core.device.ground import Ground
 from fib_core.device.inputs import secret_seed
-from fib_core.device.verdict import Verdict, merge_figures
+from fib_core.device.verdict import Verdict, cheated, merge_figures, of_failure, of_problem
 from schemas.evaluation import ErrorFigures, Status
 
-_INPUT_MUTATED = "input_mutated"
+_NO_SOFT_LIMIT_S = 1e9
+# By the time of the last call: how many calls on old contents come before the next.
+_PRIMES = ((200_000, 2), (2_000_000, 1))
 
 
 class Bout:
-    """Fresh regions for one contestant and one workload; every output of every call is judged."""
+    """Fresh memory for one contestant and one workload."""
 
-    def __init__(self, case: Case, salt: str) -> None:
-        self.case = case
-        options = case.options
-        calls = options["warmup_count"] + options["sample_count"]
-        # Warm-up calls use the last set, so that the first timed call meets contents that were never seen.
-        self.calls = [(i - options["warmup_count"]) % options["input_sets"] for i in range(calls)]
-        self._open([case.inputs(index) for index in range(options["input_sets"])], salt)
-        for index in sorted(set(self.calls)):  # now, and with every core, not after the calls
-            _ = case.limits(index) if case.samples else case.expected(index)
+    def __init__(self, case: Case, salt: str, destination: bool) -> None:
+        self.case, self._salt = case, salt
+        first = case.inputs(0)
+        static = {name: first[name] for name in case.definition.static}
+        self.ground = Ground(case, static, first, destination)
+        self._errors: dict[str, ErrorFigures] = {}
+        self._exchanges: list[Exchange] = []
+        self._pauses: list[Pause] = []
+        self._kept: tuple[int, Any] | None = None
+        self.log = ""
+        self.left = False
+        """Has the driver been told that this workload is over?"""
+        self.prepare()
 
-    def _open(self, sets: list[dict[str, Any]], salt: str) -> None:
-        definition = self.case.definition
-        self.pristine = [{n: v for n, v in values.items() if isinstance(v, torch.Tensor)} for values in sets]
-        specs = [(name, definition.inputs[name].dtype, tuple(v.shape)) for name, v in self.pristine[0].items()]
-        self.layout, self.outputs = regions.plan(specs), self.case.output_layout()
-        self.fds = [regions.create(self.layout.total_bytes) for _ in sets]
-        self.shared = [regions.attach(fd, self.layout.total_bytes) for fd in self.fds]
-        for region, values in zip(self.shared, self.pristine, strict=True):
-            for slot in self.layout.slots:
-                regions.view(region, slot).copy_(values[slot.name])
-        total = self.outputs.total_bytes * len(self.calls)
-        self.fds.append(regions.create(total))
-        self.region = regions.attach(self.fds[-1], total)
-        self.plan: dict[str, Any] = {
-            "order": list(definition.inputs),
-            "scalars": {n: v for n, v in sets[0].items() if not isinstance(v, torch.Tensor)},
-            "inputs": self.layout.as_json(),
-            "outputs": self.outputs.as_json(),
-            "mutates": definition.mutates,
-            "calls": self.calls,
-            "call_seed": secret_seed(self.case.options["seed"], "calls", salt, self.case.workload.digest),
-        }
+    def prepare(self) -> None:
+        """What takes time, before the contestant's clock runs: expected outputs and memory."""
+        for index in sorted(set(self.case.calls)):
+            _ = self.case.limits(index) if self.case.samples else self.case.expected(index)
+        self.ground.open()
 
-    def judge(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Mutation first, then values; the first wrong call decides, figures cover the calls up to it."""
-        mutated = self.mutated()
-        if mutated is not None:
-            return mutated.as_json()
-        errors: dict[str, ErrorFigures] = {}
-        judged: dict[int, int] = {}
-        for call, chosen in enumerate(self.calls):
-            if chosen in judged and self._same_outputs(call, judged[chosen]):
-                continue
-            judged[chosen] = call
-            finding = self._sample_finding(call, chosen) if self.case.samples else self._values(call, chosen, errors)
-            if finding is not None:
-                verdict = Verdict(Status.INCORRECT_NUMERICAL, finding.rule, f"call {call}: {finding.reason}", errors)
-                return verdict.as_json()
-        return Verdict(Status.PASSED, errors=errors).as_json()
+    def run(self, arena: Arena, limit_s: float) -> Verdict:
+        """All calls, or up to the first that is wrong. Raises the arena's exceptions."""
+        arena.tell(self.ground.packet, self.ground.fds)
+        arena.settle()
+        places = (0, 0)
+        for number, chosen in enumerate(self.case.calls):
+            if self._kept is not None and self.ground.output_differs(*self._kept):
+                return _changed(number - 1)
+            self.ground.stage(self.case.inputs(chosen))
+            verdict = self._primed(arena, number, places, limit_s) if number else None
+            # The last output block is what the driver holds the last output against: never that one.
+            others = secrets.randbelow(self.ground.blocks), 1 + secrets.randbelow(self.ground.blocks - 1)
+            places = others[0], (places[1] + others[1]) % self.ground.blocks
+            verdict = verdict or self._call(arena, number, chosen, places, limit_s)
+            if verdict is not None:
+                return verdict
+        return self._ended(arena, limit_s)
 
-    def mutated(self) -> Verdict | None:
-        """CHEATED if the contestant wrote an input; what it may write, it got as a private copy."""
-        for values, region in zip(self.pristine, self.shared, strict=True):
-            for slot in self.layout.slots:
-                now, then = regions.view(region, slot), values[slot.name]
-                if not torch.equal(regions.bytes_of(now), regions.bytes_of(then)):
-                    return Verdict(Status.CHEATED, _INPUT_MUTATED, f"input {slot.name} was written to")
+    def _primed(self, arena: Arena, number: int, places: tuple[int, int], limit_s: float) -> Verdict | None:
+        """Short calls are repeated on contents that were seen: after a pause the first call pays for cold caches."""
+        self._pauses.append(arena.pause())
+        last_ns = self._exchanges[-1].answer.elapsed_ns
+        count = next((count for bound_ns, count in _PRIMES if last_ns < bound_ns), 0)
+        exchange = arena.ask(wire.prime(number, count, self._bases(*places)[:2]), limit_s - self.spent_s)
+        self._exchanges.append(exchange)
+        return self._answered(exchange.answer, number, places[0])
+
+    def _call(
+        self, arena: Arena, number: int, chosen: int, places: tuple[int, int], limit_s: float
+    ) -> Verdict | None:
+        self.ground.fill(*places)
+        order = wire.go(number, 1, self._bases(*places), self._seed(number), _NO_SOFT_LIMIT_S)
+        exchange = arena.ask(order, limit_s - self.spent_s)
+        arena.settle()
+        self._exchanges.append(exchange)
+        verdict = self._answered(exchange.answer, number, places[0])
+        return verdict or self._looked_at(number, chosen, *places)
+
+    @property
+    def spent_s(self) -> float:
+        """Wall time between "go" and "done" so far: what the contestant is charged."""
+        return sum(exchange.wall_ns for exchange in self._exchanges) / 1e9
+
+    @property
+    def times_ns(self) -> list[int]:
+        """The driver's time of every call that ended."""
+        return [item.answer.elapsed_ns for item in self._exchanges if item.answer.result == wire.OK]
+
+    def _bases(self, block: int, output_block: int) -> tuple[int, int, int]:
+        size = self.ground.output.total_bytes
+        return block * self.ground.fresh.total_bytes, output_block * size, size
+
+    def _seed(self, number: int) -> int:
+        return secret_seed(self.case.options["seed"], "calls", self._salt, self.case.workload.digest, number)
+
+    def _answered(self, answer: wire.Answer, number: int, block: int) -> Verdict | None:
+        """What the driver alone can tell."""
+        if answer.changed:
+            return _changed(number - 1)
+        if answer.result == wire.MODE_ACTIVE:
+            return cheated("torch_mode", "a torch function or dispatch mode is active outside the call")
+        if answer.result == wire.PROBLEM:
+            names = [slot.name for slot in self.ground.output.slots]
+            problem = {"rule": wire.PROBLEMS[answer.problem], "output": names[answer.output], "detail": answer.detail}
+            return self._mutation(block) or of_problem(problem, number)
+        if answer.result in (wire.RAISED, wire.BROKEN):
+            failure = _failure(answer.payload)
+            self.log = failure.get("log", "")
+            return of_failure(failure)
         return None
 
-    def output(self, call: int, name: str) -> Any:
-        """One output of one call, as the contestant left it."""
-        slot = next(slot for slot in self.outputs.slots if slot.name == name)
-        return regions.view(self.region, slot, call * self.outputs.total_bytes)
+    def _looked_at(self, number: int, chosen: int, block: int, output_block: int) -> Verdict | None:
+        """Inputs, red zones, values: in this order."""
+        verdict = self._mutation(block)
+        if verdict is None and self.ground.overrun(output_block):
+            verdict = cheated("red_zone", f"call {number} wrote outside its output")
+        if verdict is not None:
+            return verdict
+        if self.ground.writes_in_place:
+            self._kept = output_block, self.ground.output_bytes(output_block)
+        finding = self._finding(chosen, output_block)
+        if finding is None:
+            return None
+        return Verdict(Status.INCORRECT_NUMERICAL, finding.rule, f"call {number}: {finding.reason}", self._errors)
 
-    def _same_outputs(self, call: int, judged: int) -> bool:
-        """Bit for bit what a call on the same inputs gave, which was found right."""
-        size = self.outputs.total_bytes
-        return bool(torch.equal(self.region[call * size :][:size], self.region[judged * size :][:size]))
+    def _mutation(self, block: int | None) -> Verdict | None:
+        """CHEATED if the contestant wrote an input; what it may write, it got as a private copy."""
+        touched = self.ground.static_mutated() if block is None else self.ground.mutated(block)
+        if touched is None:
+            return None
+        if touched == "red zone":
+            return cheated("red_zone", "wrote outside the inputs")
+        return cheated("input_mutated", f"input {touched} was written to")
 
-    def _values(self, call: int, chosen: int, errors: dict[str, ErrorFigures]) -> Finding | None:
+    def _ended(self, arena: Arena, limit_s: float) -> Verdict:
+        last = arena.ask(wire.end(), max(1.0, limit_s - self.spent_s))
+        self.left = True
+        late = self._kept is not None and self.ground.output_differs(*self._kept)
+        if last.answer.changed or late:
+            return _changed(len(self._exchanges) - 1)
+        moved = self.ground.output.total_bytes
+        suspicion = clocks.suspicion(self._exchanges, self._pauses, moved)
+        mutation = self._mutation(None)
+        if mutation is not None:
+            return mutation
+        if suspicion is not None:
+            return cheated(*suspicion)
+        return Verdict(Status.PASSED, errors=self._errors)
+
+    def _finding(self, chosen: int, output_block: int) -> Finding | None:
+        outputs = self.ground.outputs(output_block)
+        if self.case.samples:
+            rows = sampling.Rows.of(self.case.inputs(chosen))
+            draws = next(iter(outputs.values()))
+            return sampling.mask_finding(rows, self.case.limits(chosen), draws.reshape(1, -1))
         definition = self.case.definition
         incumbent = self.case.options["incumbent_errors"].get(self.case.workload.digest, {})
         for name, expected in self.case.expected(chosen).items():
-            actual = self.output(call, name)
             rule, dtype = definition.policy.outputs[name], definition.outputs[name].dtype
-            comparison = compare(actual, expected, rule, dtype, incumbent.get(name))
-            errors[name] = merge_figures(errors.get(name), comparison.figures)
+            comparison = compare(outputs[name], expected, rule, dtype, incumbent.get(name))
+            self._errors[name] = merge_figures(self._errors.get(name), comparison.figures)
             if comparison.finding is not None:
-                finding = comparison.finding
-                return Finding(finding.rule, f"output {name}: {finding.reason}")
+                return Finding(comparison.finding.rule, f"output {name}: {comparison.finding.reason}")
         return None
 
-    def _sample_finding(self, call: int, chosen: int) -> Finding | None:
-        rows = sampling.Rows.of(self.case.inputs(chosen))
-        draws = self.output(call, next(iter(self.case.definition.outputs)))
-        return sampling.mask_finding(rows, self.case.limits(chosen), draws.reshape(1, -1))
+
+def _changed(call: int) -> Verdict:
+    return cheated("output_changed", f"an output of call {call} changed after it was returned")
+
+
+def _failure(payload: bytes) -> dict[str, str]:
+    """The contestant's exception as its process described it; that text may be anything."""
+    try:
+        body = json.loads(payload)
+        failure = {key: str(body[key]) for key in ("rule", "message", "log")}
+    except (ValueError, KeyError, TypeError):
+        return {"rule": "exception", "message": "an exception that does not describe itself", "log": ""}
+    known = failure["rule"] in ("exception", "exit", "memory_limit")
+    return failure if known else failure | {"rule": "exception"}

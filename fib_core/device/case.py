@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from fib_core.device import regions, sampling
-from fib_core.device.inputs import build_inputs
+from fib_core.device.inputs import InputSource
 from fib_core.device.reference import compile_reference, expected_outputs
 from fib_core.errors import ContractError
 from schemas.definition import Definition
@@ -21,10 +21,18 @@ class Case:
     def __init__(self, definition: Definition, workload: Workload, options: dict[str, Any]) -> None:
         self.definition, self.workload, self.options = definition, workload, options
         self.samples = any(rule.kind == "samples" for rule in definition.policy.outputs.values())
+        self._source = InputSource(definition, workload, options["seed"], options["blob_root"])
         self._inputs: dict[int, dict[str, Any]] = {}
         self._expected: dict[int, dict[str, Any]] = {}
         self._limits: dict[int, Any] = {}
         self._row: int | None = None
+
+    @property
+    def calls(self) -> list[int]:
+        """The input set of every call: warm-ups share set 0, timed calls meet contents that were never seen before."""
+        sets = self.options["input_sets"]
+        timed = [1 + i % (sets - 1) if sets > 1 else 0 for i in range(self.options["sample_count"])]
+        return [0] * self.options["warmup_count"] + timed
 
     @property
     def kept_bytes(self) -> int:
@@ -35,14 +43,12 @@ class Case:
     def forget(self) -> None:
         """Drop the inputs; expected outputs stay, since a reference may be slow."""
         self._inputs.clear()
+        self._source.forget()
 
     def inputs(self, index: int) -> dict[str, Any]:
         """Private, pristine inputs of one set."""
         if index not in self._inputs:
-            options = self.options
-            self._inputs[index] = build_inputs(
-                self.definition, self.workload, options["seed"], index, options["blob_root"]
-            )
+            self._inputs[index] = self._source.values(index)
         return self._inputs[index]
 
     def expected(self, index: int) -> dict[str, Any]:

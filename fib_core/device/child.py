@@ -39,6 +39,7 @@ class Child:
         self._channel, theirs = Channel.pair(_STALL_S)
         self._log_fd, log_write = os.pipe2(os.O_CLOEXEC)
         self._log = bytearray()
+        self._fate: Death | None = None
         os.set_blocking(self._log_fd, False)
         try:
             self.pid = zygote.fork(role, theirs, log_write, options)
@@ -47,16 +48,37 @@ class Child:
             os.close(log_write)
 
     def ask(
-        self, message: dict[str, Any], limit_s: float, fds: Sequence[int] = ()
+        self, message: dict[str, Any], limit_s: float, fds: Sequence[int] = (), watched: "Child | None" = None
     ) -> tuple[dict[str, Any], list[int]]:
-        """Reply and its descriptors; raises :class:`Death` (child and group are gone by then) or ``ZygoteDied``."""
-        deadline = time.monotonic() + limit_s
+        """Reply and its descriptors; raises :class:`Death` (child and group are gone by then) or ``ZygoteDied``.
+
+        ``watched`` is another child that works meanwhile: its output is drained, and if it grows beyond its memory it
+        is ended, which its :attr:`fate` tells.
+        """
+        self.tell(message, fds)
+        return self.reply(limit_s, watched)
+
+    def tell(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        """Send something whose reply, if there is one, is taken later."""
         try:
             self._channel.send(message, fds)
-            self._await_reply(deadline, limit_s)
+        except ChannelClosed as error:
+            raise self._death_of(error) from error
+
+    def reply(self, limit_s: float, watched: "Child | None" = None) -> tuple[dict[str, Any], list[int]]:
+        """The next message from the child, as :meth:`ask` returns it."""
+        try:
+            self._await_reply(time.monotonic() + limit_s, limit_s, watched)
             return self._channel.receive()
         except ChannelClosed as error:
             raise self._death_of(error) from error
+
+    def fate(self, cause: str = "") -> Death:
+        """How this child ended; ends it if it has not, with ``cause`` (or because it stopped answering)."""
+        if self._fate is None and cause:
+            self._kill()
+            self._fate = Death(cause, "no answer within the limit of the visit")
+        return self._fate or self._death_of(ChannelClosed("the peer hung up"))
 
     def end(self) -> None:
         """Kill it if it lives, wait for its end, close what belongs to it."""
@@ -78,26 +100,36 @@ class Child:
         self._drain()
         return self._log.decode(errors="replace")
 
-    def _await_reply(self, deadline: float, limit_s: float) -> None:
+    def _await_reply(self, deadline: float, limit_s: float, watched: "Child | None") -> None:
+        logs = {child._log_fd: child for child in (self, watched) if child is not None}
         poll = select.poll()
-        for fd in (self._channel.fileno(), self._zygote.fileno(), self._log_fd):
+        for fd in (self._channel.fileno(), self._zygote.fileno(), *logs):
             poll.register(fd, select.POLLIN)
         next_look = time.monotonic() + _POLL_S
         while True:
             ready = {fd for fd, _ in poll.poll(_POLL_S * 1000)}
-            if self._log_fd in ready and not self._drain():
-                poll.unregister(self._log_fd)
+            for fd in ready & logs.keys():
+                if not logs[fd]._drain():
+                    poll.unregister(fd)
             if self._channel.fileno() in ready:
                 return
             if self._zygote.fileno() in ready:
                 self._zygote.pump()
             now = time.monotonic()
             if now >= next_look:
-                self._check_size()
+                self._check_sizes(watched)
                 next_look = now + _POLL_S
             if now > deadline:
                 self._kill()
                 raise Death("timeout", f"no answer within {limit_s:.3g} s")
+
+    def _check_sizes(self, watched: "Child | None") -> None:
+        self._check_size()
+        if watched is not None and watched._fate is None:
+            try:
+                watched._check_size()
+            except Death as death:
+                watched._fate = death  # whoever talks to it will see it hang up
 
     def _death_of(self, error: ChannelClosed) -> Death:
         code = self._zygote.wait(self.pid, _EXIT_S / 2)

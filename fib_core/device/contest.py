@@ -4,6 +4,7 @@ In: a request, the referee, a zygote. Out: one :class:`Outcome` per workload. A 
 verdicts only; a referee's or zygote's death is raised.
 """
 
+import socket
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,14 +12,14 @@ from typing import Any
 
 from fib_core.device.channel import close_all
 from fib_core.device.child import Child, Death
-from fib_core.device.referee_client import Referee
-from fib_core.device.verdict import Verdict, of_death, of_failure, of_problem
+from fib_core.device.referee_client import Duel, Referee
+from fib_core.device.verdict import Verdict, cheated, of_death, of_failure
 from fib_core.device.zygote_client import Zygote
 from fib_core.errors import BuildError
 from schemas.evaluation import Status
 from schemas.visit import Contestant, VisitRequest
 
-_DRAW_SHARE = 0.25  # of the visit limit, soft, per workload: drawing may use this much, outside the visit's own budget
+_ASKED_TWICE = ("clock", "hidden_time")
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,14 @@ class Outcome:
     power: float | None = None
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where the contestant's code was put for it, and the only directory that it may write to."""
+
+    built: Path
+    scratch: Path
+
+
 @dataclass
 class _Budget:
     """Time left to one contestant; the referee's work does not count."""
@@ -43,12 +52,18 @@ class _Budget:
 class Contest:
     """Runs one contestant; makes fresh processes as needed."""
 
-    def __init__(self, zygote: Zygote, referee: Referee, request: VisitRequest, core: int | None) -> None:
+    def __init__(
+        self, zygote: Zygote, referee: Referee, request: VisitRequest, core: int | None, kept: Child | None = None
+    ) -> None:
         self._zygote, self._referee, self._request, self._core = zygote, referee, request, core
         self._child: Child | None = None
+        self._kept = kept
         self._budget = _Budget(request.limits.visit_s)
+        self._readable = False
+        self._served = 0
+        self.enforced: tuple[str, ...] = ()
 
-    def run(self, contestant: Contestant, salt: str, cache_dir: Path) -> list[Outcome]:
+    def run(self, contestant: Contestant, salt: str, places: Places) -> list[Outcome]:
         """Outcomes in the order of the workloads."""
         outcomes: list[Outcome] = []
         try:
@@ -57,94 +72,134 @@ class Contest:
                     reason = "not reached: an earlier workload of this visit used up the time limit"
                     outcomes.append(Outcome(Verdict(Status.TIMEOUT, "visit_limit", reason)))
                     continue
-                fatal, outcome = self._workload(contestant, index, f"{salt}/{index}", cache_dir)
+                fatal, outcome = self._workload(contestant, index, f"{salt}/{index}", places)
                 outcomes.append(outcome)
                 if fatal:
                     return outcomes + [outcome] * (len(self._request.workloads) - len(outcomes))
         finally:
-            self._discard()
+            if self._request.mode == "isolated":
+                self._discard()
         return outcomes
 
-    def _workload(self, contestant: Contestant, index: int, salt: str, cache_dir: Path) -> tuple[bool, Outcome]:
-        """One workload; True means that the contestant cannot be loaded, so that all its verdicts are this one."""
-        plan, fds = self._referee.prepare(index, salt)
-        try:
-            if self._child is None:
-                failed = self._load(contestant, cache_dir)
-                if failed is not None:
-                    return not self._budget.spent, failed
-            outcome = self._calls(contestant, index, plan, fds)
-        finally:
-            close_all(fds)
+    def keep(self) -> Child | None:
+        """The process as it is after a run in persistent mode, if it lives; it is the caller's to end."""
+        kept, self._child = self._child, None
+        return kept
+
+    def _workload(self, contestant: Contestant, index: int, salt: str, places: Places) -> tuple[bool, Outcome]:
+        """One workload; True means that the contestant cannot be loaded, so that all its verdicts are this one.
+
+        What the clocks alone say is asked twice, in fresh processes: a busy host must not bar an honest kernel. What
+        fails in a process that was kept is asked again in a fresh one.
+        """
+        used = self._kept is not None or self._served > 0
+        fatal, outcome = self._attempt(contestant, index, salt, places)
+        verdict = outcome.verdict
+        suspected = verdict.status is Status.CHEATED and verdict.rule in _ASKED_TWICE
+        spoiled = self._request.mode == "persistent" and used and verdict.status is not Status.PASSED
+        if (suspected or spoiled) and not self._budget.spent:
+            self._discard()
+            fatal, again = self._attempt(contestant, index, f"{salt}/again", places)
+            outcome = again if spoiled or again.verdict.rule != verdict.rule else outcome
+        return fatal, outcome
+
+    def _attempt(self, contestant: Contestant, index: int, salt: str, places: Places) -> tuple[bool, Outcome]:
+        if self._child is None:
+            failed = None if self._reunited() else self._load(contestant, places)
+            if failed is not None:
+                return not self._budget.spent, failed
+        self._served += 1
+        passing = contestant.solution.spec.destination_passing_style
+        outcome = self._duel(Duel(index, salt, passing, self._budget.left_s))
         if outcome.verdict.status is Status.PASSED and self._request.sampling_draws and self._referee.samples:
-            outcome = self._draws(contestant, index, salt, outcome)
+            drawn = self._duel(Duel(index, salt, passing, self._request.limits.visit_s, draws=True))
+            outcome = replace(drawn, times_us=outcome.times_us)
         return False, outcome
 
-    def _load(self, contestant: Contestant, cache_dir: Path) -> Outcome | None:
+    def _reunited(self) -> bool:
+        """Bring a kept process before this visit's referee."""
+        self._child, self._kept = self._kept, None
+        if self._child is None:
+            return False
+        met = self._meet(self._child)
+        if isinstance(met, Outcome):
+            return False
+        self.enforced = tuple(met["enforced"])
+        return True
+
+    def _load(self, contestant: Contestant, places: Places) -> Outcome | None:
         limits = self._request.limits
-        options = {"core": self._core, "memory_bytes": limits.memory_bytes}
-        self._child = Child(self._zygote, "candidate", options, limits.memory_bytes)
+        options = {"core": self._core, "memory_bytes": limits.memory_bytes, "scratch": str(places.scratch)}
+        child = self._child = Child(self._zygote, "candidate", options, limits.memory_bytes)
+        met = self._meet(child)
+        if isinstance(met, Outcome):
+            return met
+        self.enforced = tuple(met["enforced"])
+        self._readable = self._zygote.native_code.changed_in(child.pid) is None
         message = {
             "command": "load",
             "solution": contestant.solution.public_json(),
             "solution_digest": contestant.solution_digest,
-            "cache_dir": str(cache_dir),
+            "cache_dir": str(places.built),
         }
-        reply = self._ask(message, self._budget)
+        reply = self._ask(message)
         if isinstance(reply, Outcome):
             return reply
         if "failure" in reply:
             return self._failed(of_failure(reply["failure"]), reply["failure"].get("log", ""))
         return None
 
-    def _calls(self, contestant: Contestant, index: int, plan: dict[str, Any], fds: list[int]) -> Outcome:
-        passing = contestant.solution.spec.destination_passing_style
-        reply = self._ask({"command": "run", "plan": plan | {"destination_passing": passing}}, self._budget, fds)
-        if isinstance(reply, Outcome):
-            return reply
+    def _meet(self, child: Child) -> dict[str, Any] | Outcome:
+        """Referee and driver get their channel before any of the contestant's code is there."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            self._referee.meet(ours.fileno(), child.pid)
+            return self._ask({"command": "meet"}, [theirs.fileno()])
+
+    def _duel(self, order: Duel) -> Outcome:
+        """One workload, call by call between referee and driver; the supervisor only looks after the process."""
+        child = self._child
+        assert child is not None
         try:
-            if reply.keys() == {"times_ns"} and len(reply["times_ns"]) != len(plan["calls"]):
-                raise ValueError(f"{len(reply['times_ns'])} times for {len(plan['calls'])} calls")
-            return self._judged(reply)
-        except (KeyError, TypeError, ValueError) as error:
-            return self._failed(Verdict(Status.RUNTIME_ERROR, "protocol", f"the process answered nonsense: {error!r}"))
+            child.tell({"command": "serve"})
+        except Death as death:
+            return self._failed(of_death(death.cause, death.detail))
+        reply = self._referee.duel(order, child)
+        if not order.draws:  # drawing has a budget of its own
+            self._budget.left_s -= reply["spent_s"]
+        if reply["ended"] is not None:
+            return self._broken_off(child, reply["ended"])
+        last = order.workload + 1 == len(self._request.workloads)
+        verdict = self._tampering(child, last) or Verdict.parse(reply)
+        times_us = tuple(taken / 1e3 for taken in reply["times_ns"])
+        if verdict.status in (Status.RUNTIME_ERROR, Status.CHEATED):
+            return replace(self._failed(verdict, reply["log"]), times_us=times_us)
+        log = self._log()
+        self._ask({})  # the process has left the workload, or is gone: its verdict stands
+        return Outcome(verdict, times_us, log, reply.get("draws"), reply.get("power"))
 
-    def _draws(self, contestant: Contestant, index: int, salt: str, before: Outcome) -> Outcome:
-        """The distribution test; fewer draws than asked for if the contestant is slow, and the power says so."""
-        plan, fds = self._referee.prepare(index, salt, draws=True)
-        soft_s = self._request.limits.visit_s * _DRAW_SHARE
-        passing = contestant.solution.spec.destination_passing_style
-        message = {"command": "run", "plan": plan | {"destination_passing": passing, "soft_s": soft_s}}
-        try:
-            reply = self._ask(message, _Budget(soft_s + self._request.limits.visit_s), fds)
-        finally:
-            close_all(fds)
-        if isinstance(reply, Outcome):
-            return reply
-        outcome = self._judged(reply)
-        return replace(outcome, times_us=before.times_us)
+    def _tampering(self, child: Child, whole: bool) -> Verdict | None:
+        """Native code that measures, changed since the fork; not asked where the host does not let us look."""
+        changed = self._zygote.native_code.changed_in(child.pid, whole) if self._readable else None
+        return cheated("code_changed", f"the process has changed {changed}") if changed else None
 
-    def _judged(self, reply: dict[str, Any]) -> Outcome:
-        if "failure" in reply:
-            return self._failed(of_failure(reply["failure"]), reply["failure"].get("log", ""))
-        if "problem" in reply:
-            verdict = of_problem(reply["problem"], int(reply["call"]))
-            return Outcome(self._referee.mutated() or verdict, log=self._log())
-        times_us = tuple(float(int(taken)) / 1e3 for taken in reply["times_ns"])
-        verdict, figures = self._referee.judge({"calls": len(times_us)})
-        return Outcome(verdict, times_us, self._log(), figures.get("draws"), figures.get("power"))
+    def _broken_off(self, child: Child, ended: str) -> Outcome:
+        timeout = ended == "timeout"
+        self._budget.spent |= timeout
+        death = child.fate("timeout" if timeout else "")
+        return self._failed(of_death(death.cause, death.detail))
 
-    def _ask(
-        self, message: dict[str, Any], budget: _Budget, fds: list[int] | None = None
-    ) -> dict[str, Any] | Outcome:
-        """Reply, or the outcome of a death. The clock of the contestant runs only in here."""
+    def _ask(self, message: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any] | Outcome:
+        """Reply, or the outcome of a death. An empty message only waits for what was asked before."""
         assert self._child is not None
-        started = time.monotonic()
+        budget, started = self._budget, time.monotonic()
         try:
-            reply, received = self._child.ask(message, max(budget.left_s, 0.001), fds or [])
+            if message:
+                self._child.tell(message, fds or [])
+            reply, received = self._child.reply(max(budget.left_s, 0.001))
             close_all(received)
         except Death as death:
-            self._budget.spent |= death.cause == "timeout"
+            budget.spent |= death.cause == "timeout"
             return self._failed(of_death(death.cause, death.detail))
         finally:
             budget.left_s -= time.monotonic() - started

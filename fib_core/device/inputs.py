@@ -6,6 +6,7 @@ that whoever holds the seed can build the same inputs again. Raises :class:`Unsu
 """
 
 import hashlib
+import math
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,6 +18,7 @@ from schemas.definition import Definition
 from schemas.workload import RandomInput, SafetensorsInput, ScalarInput, StructuredInput, Workload
 
 _ROPE_BASE = 1e4
+_SPREAD_MIN, _SPREAD_MAX = 1 << 12, 1 << 18  # elements beyond a tensor's own from which its window may start
 
 
 def secret_seed(seed: str, *parts: object) -> int:
@@ -28,32 +30,80 @@ def secret_seed(seed: str, *parts: object) -> int:
 def build_inputs(
     definition: Definition, workload: Workload, seed: str, set_index: int, blob_root: str | None
 ) -> dict[str, Any]:
-    """Tensors and scalars by input name, in the definition's order."""
-    missing = [name for name in definition.inputs if name not in workload.inputs]
-    if missing:
-        raise ContractError(f"{definition.name}: the workload has no recipe for {', '.join(missing)}")
-    values = {}
-    for name in definition.inputs:
-        generator = torch.Generator().manual_seed(secret_seed(seed, workload.digest, set_index, name))
-        values[name] = _value(definition, workload, name, generator, blob_root)
-    return values
+    """Tensors and scalars of one input set by input name, in the definition's order."""
+    return InputSource(definition, workload, seed, blob_root).values(set_index)
 
 
-def _value(
-    definition: Definition, workload: Workload, name: str, generator: torch.Generator, blob_root: str | None
-) -> Any:
-    recipe, dtype = workload.inputs[name], definition.inputs[name].dtype
-    shape = definition.shape_of(name, workload.axes)
-    if isinstance(recipe, ScalarInput):
-        return recipe.value if shape is None else torch.full(shape, recipe.value, dtype=torch_dtype(dtype))
-    if shape is None:
-        raise UnsupportedInput(f"{definition.name}: scalar input {name} needs a value, not a {recipe.type} recipe")
-    if isinstance(recipe, RandomInput):
-        return random_tensor(f"{definition.name}.{name}", recipe.distribution, shape, dtype, generator)
-    value = _structured(recipe) if isinstance(recipe, StructuredInput) else _captured(recipe, blob_root)
-    if tuple(value.shape) != shape:
-        raise ContractError(f"{definition.name}: input {name} has shape {list(value.shape)}, axes say {list(shape)}")
-    return value.to(torch_dtype(dtype)).contiguous()
+class InputSource:
+    """Fresh contents, set after set. What the definition calls static, and what was captured, is the same in all sets.
+
+    Random tensors of later sets are windows into one secret pool at secret places: as unknown to a contestant as new
+    draws, at the price of a copy. Rebuilt page tables are drawn anew from the secret seed.
+    """
+
+    def __init__(self, definition: Definition, workload: Workload, seed: str, blob_root: str | None) -> None:
+        missing = [name for name in definition.inputs if name not in workload.inputs]
+        if missing:
+            raise ContractError(f"{definition.name}: the workload has no recipe for {', '.join(missing)}")
+        self._definition, self._workload, self._seed, self._blob_root = definition, workload, seed, blob_root
+        self._pools: dict[str, Any] = {}
+        self._fixed: dict[str, Any] = {}
+
+    def values(self, index: int) -> dict[str, Any]:
+        """Tensors and scalars of one set by input name, in the definition's order."""
+        return {name: self._value(name, index) for name in self._definition.inputs}
+
+    def forget(self) -> None:
+        """Drop what was kept; the same values come again from the seed."""
+        self._pools.clear()
+        self._fixed.clear()
+
+    def _value(self, name: str, index: int) -> Any:
+        recipe = self._workload.inputs[name]
+        varies = isinstance(recipe, RandomInput) or (isinstance(recipe, StructuredInput) and "seed" in recipe.params)
+        if varies and name not in self._definition.static:
+            return self._built(name, index)
+        if name not in self._fixed:
+            self._fixed[name] = self._built(name, 0)
+        return self._fixed[name]
+
+    def _built(self, name: str, index: int) -> Any:
+        definition, recipe = self._definition, self._workload.inputs[name]
+        dtype, shape = definition.inputs[name].dtype, definition.shape_of(name, self._workload.axes)
+        if isinstance(recipe, ScalarInput):
+            return recipe.value if shape is None else torch.full(shape, recipe.value, dtype=torch_dtype(dtype))
+        if shape is None:
+            raise UnsupportedInput(f"{definition.name}: scalar input {name} needs a value, not a {recipe.type} recipe")
+        if isinstance(recipe, RandomInput):
+            return self._random(name, recipe.distribution, shape, dtype, index)
+        if isinstance(recipe, StructuredInput):
+            value = _structured(self._reseeded(recipe, name, index))
+        else:
+            value = _captured(recipe, self._blob_root)
+        if tuple(value.shape) != shape:
+            shapes = f"{list(value.shape)}, axes say {list(shape)}"
+            raise ContractError(f"{definition.name}: input {name} has shape {shapes}")
+        return value.to(torch_dtype(dtype)).contiguous()
+
+    def _random(self, name: str, distribution: str | None, shape: tuple[int, ...], dtype: str, index: int) -> Any:
+        label, count = f"{self._definition.name}.{name}", math.prod(shape)
+        _check_random(label, distribution, dtype)
+        if distribution == "cos_sin_cache":
+            return _cos_sin_cache(shape).to(torch_dtype(dtype))
+        spread = min(max(count, _SPREAD_MIN), _SPREAD_MAX)
+        if name not in self._pools:
+            generator = torch.Generator().manual_seed(self._secret(name))
+            self._pools[name] = torch.randn(count + spread, generator=generator)
+        start = self._secret(name, index) % spread if index else 0
+        return shaped(self._pools[name][start : start + count].reshape(shape), distribution, dtype)
+
+    def _reseeded(self, recipe: StructuredInput, name: str, index: int) -> StructuredInput:
+        if not index or "seed" not in recipe.params:
+            return recipe
+        return recipe.model_copy(update={"params": recipe.params | {"seed": self._secret(name, index)}})
+
+    def _secret(self, *parts: object) -> int:
+        return secret_seed(self._seed, self._workload.digest, *parts)
 
 
 def _structured(recipe: StructuredInput) -> Any:
@@ -87,15 +137,24 @@ def random_tensor(
     label: str, distribution: str | None, shape: tuple[int, ...], dtype: str, generator: torch.Generator
 ) -> Any:
     """Fresh values of a named distribution; None is the standard normal."""
-    if not dtype.startswith(("float", "bfloat")):
-        raise UnsupportedInput(f"{label}: random {dtype} contents mean nothing; give a blob or a structured recipe")
+    _check_random(label, distribution, dtype)
     if distribution == "cos_sin_cache":
         return _cos_sin_cache(shape).to(torch_dtype(dtype))
-    noise = torch.randn(shape, generator=generator)
-    if distribution not in _SHAPERS:
+    return shaped(torch.randn(shape, generator=generator), distribution, dtype)
+
+
+def shaped(noise: Any, distribution: str | None, dtype: str) -> Any:
+    """Standard normal noise as values of a distribution in a dtype; never the memory of ``noise`` itself."""
+    values = _narrow(_SHAPERS[distribution](noise), dtype)
+    return values.clone() if values.data_ptr() == noise.data_ptr() else values
+
+
+def _check_random(label: str, distribution: str | None, dtype: str) -> None:
+    if not dtype.startswith(("float", "bfloat")):
+        raise UnsupportedInput(f"{label}: random {dtype} contents mean nothing; give a blob or a structured recipe")
+    if distribution != "cos_sin_cache" and distribution not in _SHAPERS:
         known = ", ".join(map(str, _SHAPERS))
         raise UnsupportedInput(f"{label}: unknown distribution {distribution!r}; known: {known}")
-    return _narrow(_SHAPERS[distribution](noise), dtype)
 
 
 def _narrow(values: Any, dtype: str) -> Any:

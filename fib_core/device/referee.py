@@ -1,8 +1,7 @@
 """The referee process: inputs, reference, comparison. No contestant's code enters it; it never learns who is tested.
 
-In: a definition, workloads, a secret seed; then ``prepare``, ``mutated``, ``judge``, ``prepare_draws`` per contestant
-and workload. Out: regions with fresh inputs, verdicts. Errors of data or machine are answered as such, never as
-verdicts.
+In: a definition, workloads, a secret seed; then ``meet`` per contestant's process and ``duel`` per workload. Out:
+verdicts with samples. Errors of data or machine are answered as such, never as verdicts.
 """
 
 import os
@@ -11,14 +10,18 @@ from typing import Any
 
 import torch
 
-from fib_core.device import sandbox
+from fib_core.device import sandbox, wire
+from fib_core.device.arena import Arena, ArenaForged, ArenaGone, ArenaLate
 from fib_core.device.bout import Bout
 from fib_core.device.case import Case
 from fib_core.device.channel import Channel, close_all
 from fib_core.device.draw_bout import DrawBout
+from fib_core.device.verdict import cheated
 from fib_core.errors import ContractError
 from schemas.definition import Definition
 from schemas.workload import Workload
+
+_LEAVE_S = 1.0
 
 
 def main(channel: Channel, log_fd: int, options: dict[str, Any]) -> None:
@@ -27,50 +30,67 @@ def main(channel: Channel, log_fd: int, options: dict[str, Any]) -> None:
     sandbox.hide_memory()
     bench: Bench | None = None
     while True:
-        message, _ = channel.receive()
-        fds: list[int] = []
+        message, fds = channel.receive()
         reply: dict[str, Any] = {}
         try:
             if message["command"] == "open":
                 bench = Bench(message)
             else:
                 assert bench is not None, "a visit begins with open"
-                reply, fds = bench.answer(message)
+                reply = bench.answer(message, fds)
         except ContractError as error:
             reply = {"error": "bad_input", "message": str(error)}
         except (OSError, MemoryError, RuntimeError) as error:  # torch reports failed allocations as RuntimeError
             reply = {"error": "referee", "message": f"{error}\n{traceback.format_exc(limit=-4)}"[:4000]}
-        channel.send(reply, fds)
-        close_all(fds)
+        channel.send(reply)
 
 
 class Bench:
-    """All cases of a visit (inputs and expected outputs, kept between contestants) and the bout in progress."""
+    """All cases of a visit (inputs and expected outputs, kept between contestants) and the contestant in the ring."""
 
     def __init__(self, message: dict[str, Any]) -> None:
         definition = Definition.model_validate(message["definition"])
         workloads = [Workload.model_validate(body) for body in message["workloads"]]
         self._options: dict[str, Any] = message["options"]
         self._cases = [Case(definition, workload, self._options) for workload in workloads]
-        self._bout: Bout | DrawBout | None = None
+        self._arena: Arena | None = None
 
-    def answer(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
-        """Reply and the descriptors that go with it."""
-        # Contestants are idle now. References use every core; comparisons are too short to gain from it.
-        preparing = message["command"].startswith("prepare")
-        torch.set_num_threads(len(os.sched_getaffinity(0)) if preparing else 1)
-        if preparing:
-            case = self._cases[message["workload"]]
-            self._bout = None  # the regions of the last bout go before new ones come
-            self._make_room(case)
-            kind = DrawBout if message["command"] == "prepare_draws" else Bout
-            self._bout = kind(case, message["salt"])
-            return {"plan": self._bout.plan}, self._bout.fds
-        assert self._bout is not None, "judge before prepare"
-        if message["command"] == "mutated":
-            mutated = self._bout.mutated()
-            return (mutated.as_json() if mutated else {}), []
-        return self._bout.judge(message), []
+    def answer(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Reply to ``prepare``, ``meet`` or ``duel``."""
+        if message["command"] == "meet":
+            if self._arena is not None:
+                self._arena.close()
+            self._arena = Arena(fds[0], message["pid"])
+            return {}
+        close_all(fds)
+        case = self._cases[message["workload"]]
+        self._make_room(case)
+        # The contestant is idle: references use every core; comparisons are too short to gain from it.
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+        kind = DrawBout if message["draws"] else Bout
+        bout = kind(case, message["salt"], message["destination"])
+        torch.set_num_threads(1)
+        return self._duel(bout, message["limit_s"])
+
+    def _duel(self, bout: Bout, limit_s: float) -> dict[str, Any]:
+        assert self._arena is not None, "duel before meet"
+        ended = None
+        try:
+            verdict = bout.run(self._arena, limit_s)
+            body = verdict.as_json()
+            if not bout.left:
+                self._arena.ask(wire.end(), _LEAVE_S)
+        except ArenaForged as error:
+            body = cheated("forged_result", str(error)).as_json()
+        except ArenaLate:
+            ended, body = "timeout", {}
+        except ArenaGone:
+            ended, body = "gone", {}
+        finally:
+            close_all(bout.ground.fds)
+        figures = {"draws": bout.draws, "power": bout.power} if isinstance(bout, DrawBout) else {}
+        times = {"times_ns": bout.times_ns, "spent_s": bout.spent_s, "log": bout.log, "ended": ended}
+        return body | times | figures
 
     def _make_room(self, wanted: Case) -> None:
         """Inputs can be built again from the seed; keep them only while they fit."""

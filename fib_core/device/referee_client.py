@@ -1,20 +1,33 @@
-"""The worker's side of the referee: prepares regions, passes verdicts on. Torch-free.
+"""The worker's side of the referee: introduces contestants, passes verdicts on. Torch-free.
 
-In: indices of workloads. Out: plans, descriptors, verdicts. Raises ``ContractError`` for bad data and a
+In: indices of workloads. Out: verdicts with samples. Raises ``ContractError`` for bad data and a
 :class:`~fib_core.device.faults.MachineFailure` if the referee dies; never blames a contestant for either.
 """
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from fib_core.device.channel import close_all
 from fib_core.device.child import Child, Death
 from fib_core.device.faults import RefereeDied, RefereeFailed
-from fib_core.device.verdict import Verdict
 from fib_core.device.zygote_client import Zygote
 from fib_core.errors import ContractError
 from schemas.visit import VisitRequest
 
 _ANSWER_S = 900.0  # a reference in plain Python may take minutes
 _KEEP_BYTES = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class Duel:
+    """What the referee is asked to do with the contestant in the ring."""
+
+    workload: int
+    salt: str
+    destination: bool
+    limit_s: float
+    draws: bool = False
 
 
 class Referee:
@@ -47,33 +60,28 @@ class Referee:
         """For tests."""
         return self._child.pid
 
-    def prepare(self, workload: int, salt: str, draws: bool = False) -> tuple[dict[str, Any], list[int]]:
-        """Plan of the calls and the fresh regions (the caller closes them)."""
-        command = "prepare_draws" if draws else "prepare"
-        reply, fds = self._ask({"command": command, "workload": workload, "salt": salt})
-        return reply["plan"], fds
+    def meet(self, fd: int, pid: int) -> None:
+        """Hand over the referee's end of the channel to the driver in process ``pid``."""
+        self._ask({"command": "meet", "pid": pid}, [fd])
 
-    def judge(self, facts: dict[str, Any]) -> tuple[Verdict, dict[str, Any]]:
-        """Verdict on the outputs that lie in the regions of the last :meth:`prepare`, and the sampling figures."""
-        reply, _ = self._ask({"command": "judge"} | facts)
-        return Verdict.parse(reply), reply
-
-    def mutated(self) -> Verdict | None:
-        """CHEATED if the inputs of the last :meth:`prepare` were written to."""
-        reply, _ = self._ask({"command": "mutated"})
-        return Verdict.parse(reply) if reply else None
+    def duel(self, order: Duel, opponent: Child) -> dict[str, Any]:
+        """All calls of one workload; the opponent's output is drained and its memory bounded meanwhile."""
+        return self._ask({"command": "duel"} | asdict(order), watched=opponent)
 
     def end(self) -> None:
         """Dismiss it."""
         self._child.end()
 
-    def _ask(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    def _ask(
+        self, message: dict[str, Any], fds: Sequence[int] = (), watched: Child | None = None
+    ) -> dict[str, Any]:
         try:
-            reply, fds = self._child.ask(message, _ANSWER_S)
+            reply, received = self._child.ask(message, _ANSWER_S, fds, watched)
         except Death as death:
             raise RefereeDied(f"the referee is gone ({death}); log: {self._child.log[-2000:]}") from death
+        close_all(received)
         if reply.get("error") == "bad_input":
             raise ContractError(reply["message"])
         if "error" in reply:
             raise RefereeFailed(reply["message"])
-        return reply, fds
+        return reply

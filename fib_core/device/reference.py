@@ -1,10 +1,11 @@
-"""What is right: runs a definition's reference, in fp64 where it can be.
+"""What is right: runs a definition's reference, in fp64 where it can be, and says where it could not.
 
-In: a definition, inputs by name. Out: expected outputs by name. Runs in the referee only.
+In: a definition, inputs by name. Out: expected outputs by name, with their precision. Runs in the referee only.
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 
@@ -13,7 +14,19 @@ from fib_core.errors import ContractError
 from schemas.definition import Definition
 
 _WIDENED = (torch.float32, torch.float16, torch.bfloat16)
-_WIDE_RULES = ("elementwise", "lse")
+# fp8 inputs stay as they are: a reference dequantises them by their scales, which are widened. A choice (an index, a
+# token) may differ between precisions where two values nearly tie, so what is compared for equality is not widened.
+_WIDE_RULES = ("elementwise", "lse", "low_precision")
+_WIDE_BYTES_MAX = 2 << 30
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Outputs by name; ``precision`` is that of the inputs that the reference ran on, ``why`` it is not float64."""
+
+    outputs: dict[str, Any]
+    precision: Literal["float64", "declared"]
+    why: str = ""
 
 
 def compile_reference(definition: Definition) -> Callable[..., Any]:
@@ -28,22 +41,48 @@ def compile_reference(definition: Definition) -> Callable[..., Any]:
 
 
 def expected_outputs(definition: Definition, run: Callable[..., Any], inputs: dict[str, Any]) -> dict[str, Any]:
-    """Outputs by name: in fp64 if every rule compares element by element and the reference stands it, else as given."""
-    if all(rule.kind in _WIDE_RULES for rule in definition.policy.outputs.values()):
-        wide = {name: _widen(value) for name, value in inputs.items()}
+    """Outputs by name, as :func:`expect` finds them."""
+    return expect(definition, run, inputs).outputs
+
+
+def expect(definition: Definition, run: Callable[..., Any], inputs: dict[str, Any]) -> Expected:
+    """Run the reference on inputs widened to fp64 if its rules, the memory and the reference allow, else as declared.
+
+    Raises :class:`ContractError` for a reference that fails on declared dtypes, writes its inputs, or yields
+    undeclared non-finite values.
+    """
+    why = _unwidened(definition, inputs)
+    if not why:
         try:
-            return _checked(definition, _call(run, wide))
+            raw = _call(run, {name: _widen(value) for name, value in inputs.items()})
+            return Expected(_checked(definition, raw), "float64")
         except ContractError:
             raise
-        except Exception:  # noqa: BLE001 (asserts on dtypes, mixed dtypes ...: then the declared dtypes it is)
-            pass
+        except Exception as error:  # noqa: BLE001 (foreign code: asserts on dtypes, mixed dtypes ...)
+            why = f"on fp64 inputs the reference raised {type(error).__name__}: {_first_line(error)}"
+    return Expected(_checked(definition, _declared(definition, run, inputs)), "declared", why)
+
+
+def _unwidened(definition: Definition, inputs: dict[str, Any]) -> str:
+    """Why fp64 is not even tried; empty if it is."""
+    kinds = {rule.kind for rule in definition.policy.outputs.values()} - set(_WIDE_RULES)
+    if kinds:
+        return f"an output is judged by {', '.join(sorted(kinds))}"
+    size = sum(8 * value.numel() for value in inputs.values() if _widens(value))
+    return f"{size} bytes of fp64 inputs, {_WIDE_BYTES_MAX} allowed" if size > _WIDE_BYTES_MAX else ""
+
+
+def _declared(definition: Definition, run: Callable[..., Any], inputs: dict[str, Any]) -> Any:
     try:
-        raw = _call(run, inputs)
+        return _call(run, inputs)
     except ContractError:
         raise
     except Exception as error:
         raise ContractError(f"{definition.name}: the reference raised {type(error).__name__}: {error}") from error
-    return _checked(definition, raw)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0][:200]
 
 
 def _call(run: Callable[..., Any], inputs: dict[str, Any]) -> Any:
@@ -57,9 +96,12 @@ def _call(run: Callable[..., Any], inputs: dict[str, Any]) -> Any:
     return raw
 
 
+def _widens(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in _WIDENED
+
+
 def _widen(value: Any) -> Any:
-    widen = isinstance(value, torch.Tensor) and value.dtype in _WIDENED
-    return value.to(torch.float64) if widen else value
+    return value.to(torch.float64) if _widens(value) else value
 
 
 def _checked(definition: Definition, raw: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import math
 import mmap
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,6 +16,8 @@ import torch
 from fib_core.errors import UnsupportedInput
 
 _ALIGN = 256  # wider than any vector register or cache line, so that every tensor starts alike
+GUARD_BYTES = 256
+"""Red zone before the first, between and behind all tensors of a block; whoever writes there wrote out of bounds."""
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _DTYPES = {
     "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
@@ -33,11 +35,6 @@ class Slot:
     shape: tuple[int, ...]
     offset: int
 
-    @classmethod
-    def parse(cls, body: dict[str, Any]) -> "Slot":
-        """Inverse of ``asdict`` after a trip through JSON."""
-        return cls(body["name"], body["dtype"], tuple(body["shape"]), body["offset"])
-
     @property
     def size_bytes(self) -> int:
         """Bytes of the tensor without padding."""
@@ -51,14 +48,11 @@ class Layout:
     slots: tuple[Slot, ...]
     total_bytes: int
 
-    def as_json(self) -> dict[str, Any]:
-        """For the other end of a socket."""
-        return {"slots": [asdict(slot) for slot in self.slots], "total_bytes": self.total_bytes}
-
-    @classmethod
-    def parse(cls, body: dict[str, Any]) -> "Layout":
-        """Inverse of :meth:`as_json`."""
-        return cls(tuple(Slot.parse(slot) for slot in body["slots"]), body["total_bytes"])
+    @property
+    def guards(self) -> list[tuple[int, int]]:
+        """(start, end) of every stretch that belongs to no tensor."""
+        edges = [0, *(edge for slot in self.slots for edge in (slot.offset, slot.offset + slot.size_bytes))]
+        return [(a, b) for a, b in zip(edges[::2], [*edges[1::2], self.total_bytes], strict=True) if a < b]
 
 
 def torch_dtype(name: str) -> Any:
@@ -69,12 +63,12 @@ def torch_dtype(name: str) -> Any:
 
 
 def plan(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> Layout:
-    """Lay (name, dtype, shape) triples out one after the other."""
-    slots, offset = [], 0
+    """Lay (name, dtype, shape) triples out one after the other, red zones around each."""
+    slots, offset = [], GUARD_BYTES
     for name, dtype, shape in tensors:
         slot = Slot(name, dtype, shape, offset)
         slots.append(slot)
-        offset += -(-slot.size_bytes // _ALIGN) * _ALIGN
+        offset += -(-(slot.size_bytes + GUARD_BYTES) // _ALIGN) * _ALIGN
     return Layout(tuple(slots), max(offset, _ALIGN))
 
 

@@ -1,71 +1,42 @@
-"""Samplers: is every draw inside the top-k / top-p support, and are many draws distributed as the filtered row?
+"""Samplers: is every draw inside the top-k / top-p support, and are many draws independent draws of the filtered row?
 
-In: probabilities, filters, draws. Out: findings, and the power that the number of draws attained. Pure; fp64
-throughout. Top-k keeps ``0 < k < vocab`` tokens, then top-p keeps the shortest prefix whose mass exceeds ``p`` of
-what is left.
+In: probabilities, filters, draws. Out: findings, the power that the number of draws attained, the number needed. Pure;
+fp64 throughout; no Python loop over draws.
 """
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from fib_core.device import draw_power
+from fib_core.device.chi_square import p_values
 from fib_core.device.compare import Finding
-from fib_core.errors import UnsupportedInput
+from fib_core.device.draw_cells import VIEWS, views
+from fib_core.device.support import MASK_SLACK, Rows, Support, support, supports, thresholds
 
-# Ten times below the contract's 1e-6: the chi-square tail is slightly liberal at expectations near 10.
-_FALSE_REJECTION = 1e-7
-_IDENTICAL_PROBABILITY = 1e-7
-_EXPECTATION_MIN = 10.0
-_STRATA = 8  # times two: few enough cells for the power, enough to see where mass went
-_TVD = 0.05
-# The mask grants what an fp32 prefix sum over a large vocabulary can be off by; the distribution test grants nothing.
-MASK_SLACK = 1e-5
+__all__ = ["FALSE_REJECTION", "MASK_SLACK", "DrawTest", "Rows", "distribution_test", "liveliest_row", "mask_finding",
+           "needed_draws", "repeated_stream", "thresholds"]  # fmt: skip
 
-
-@dataclass(frozen=True)
-class Rows:
-    """Probabilities [batch, vocab] in fp64 with their filters [batch], None where the definition has none."""
-
-    probs: Any
-    top_k: Any | None
-    top_p: Any | None
-
-    @classmethod
-    def of(cls, inputs: dict[str, Any]) -> "Rows":
-        """From a sampling definition's inputs; only the tensors probs, top_k and top_p are understood."""
-        known = ("probs", "top_k", "top_p")
-        unknown = [name for name, value in inputs.items() if name not in known or not isinstance(value, torch.Tensor)]
-        if unknown or "probs" not in inputs:
-            raise UnsupportedInput(f"a sampling definition takes probs, top_k, top_p; cannot read {', '.join(unknown)}")
-        return cls(inputs["probs"].to(torch.float64), inputs.get("top_k"), inputs.get("top_p"))
+FALSE_REJECTION = 1e-6  # of an exact sampler, by all tests of one evaluation together
+# How the level is shared out. The approximate tail may be off by a factor of some ten at such levels, where many rare
+# cells meet few common ones; the binomial tail of repeats is exact.
+_UNEVEN, _EVEN, _REPEATED = 0.08, 0.02, 0.1
 
 
 @dataclass(frozen=True)
 class DrawTest:
-    """Outcome of the distribution test on one row."""
+    """Outcome of the tests on one row.
+
+    ``power`` is that against any total variation distance of 0.05, ``coarse_power`` that against 0.05 of the mass moved
+    between layers of probability, blocks of ids or lanes.
+    """
 
     finding: Finding | None
     draws: int
     power: float
-
-
-def thresholds(rows: Rows, slack: float) -> Any:
-    """Smallest legal probability of each row, [batch]; ties with it are legal."""
-    batch, vocab = rows.probs.shape
-    ordered = rows.probs.sort(dim=1, descending=True).values
-    kept = torch.full((batch,), vocab)
-    if rows.top_k is not None:
-        asked = rows.top_k.to(torch.int64).reshape(-1)
-        kept = torch.where((asked > 0) & (asked < vocab), asked, kept)
-    if rows.top_p is not None:
-        mass = ordered.cumsum(dim=1)
-        total = mass.gather(1, kept[:, None] - 1)
-        inside = mass / total <= rows.top_p.to(torch.float64).reshape(-1, 1) + slack
-        inside &= rows.top_p.reshape(-1, 1) > 0
-        kept = torch.minimum(kept, inside.sum(dim=1) + 1)
-    return ordered.gather(1, kept[:, None] - 1)[:, 0]
+    coarse_power: float = 0.0
 
 
 def mask_finding(rows: Rows, limits: Any, draws: Any) -> Finding | None:
@@ -88,95 +59,100 @@ def liveliest_row(rows: Rows) -> int:
     return int((kept.max(dim=1).values / kept.sum(dim=1)).argmin())
 
 
-def distribution_test(rows: Rows, row: int, draws: Any, generator: torch.Generator) -> DrawTest:
-    """Pearson's chi-square over cells pooled from one row's tokens; ``draws`` is [calls, batch], all from that row."""
-    one = Rows(rows.probs[row : row + 1], *(None if f is None else f[row : row + 1] for f in (rows.top_k, rows.top_p)))
-    weights, limit = _filtered(one)
-    tied = float(weights[one.probs[0] == limit].sum())
-    identical = _identical(max(float(weights.max()), tied), draws)
-    if identical is not None:
-        return DrawTest(identical, draws.numel(), 1.0)
-    cells, masses = _cells(one.probs[0], weights, limit, draws.numel(), generator)
-    if len(masses) < 2:
-        return DrawTest(None, draws.numel(), 0.0)
-    observed = torch.bincount(cells[draws.reshape(-1)], minlength=len(masses)).double()
-    return _chi_square(observed, masses * draws.numel())
+def needed_draws(rows: Rows, row: int, alpha: float = FALSE_REJECTION) -> int:
+    """Draws of one row that tell any total variation distance of 0.05 with power 0.999; 0 for a single token."""
+    return draw_power.draws_for(draw_power.distinct(support(rows, row)), _view_level(alpha))
 
 
-def _filtered(row: Rows) -> tuple[Any, float]:
-    """The exact filtered distribution; tokens tied with the boundary share what the boundary leaves to them."""
-    limit = float(thresholds(row, 0.0)[0])
-    probs = row.probs[0]
-    if limit == float(probs.max()):
-        weights = (probs == limit).double()
-        return weights / weights.sum(), limit
-    weights = torch.where(probs >= limit, probs, 0.0)
-    tied, room = int((probs == limit).sum()), _room(row, limit)
-    weights = torch.where(probs == limit, limit * room / tied, weights)
-    return weights / weights.sum(), limit
+def distribution_test(
+    rows: Rows, row: int, draws: Any, generator: torch.Generator, alpha: float = FALSE_REJECTION
+) -> DrawTest:
+    """Are ``draws`` [calls, batch], all from one row, each call under its own seed, independent draws of that row?
+
+    An exact sampler is found at fault with probability below ``alpha``. ``generator`` is secret: it pools tokens.
+    """
+    draws = draws.to(torch.int64)
+    exact, *rounded = supports(rows, row, draws.numel())
+    tokens, level = draw_power.distinct(exact), _view_level(alpha)
+    attained = draw_power.power_at(tokens, draws.numel(), level)
+    coarse = draw_power.coarse_power_at(tokens, draws.numel(), level)
+    finding = _repeats(exact, draws, alpha * _REPEATED)
+    if finding is None:
+        counts = torch.bincount(draws.reshape(-1), minlength=exact.vocab)
+        # A token that rounding may put on either side of top-p's boundary: right on one side is right.
+        for chosen in (exact, *rounded):
+            finding = _pooled_finding(chosen, counts, draws.numel(), generator, alpha)
+            if finding is None:
+                break
+    return DrawTest(finding, draws.numel(), attained, coarse)
 
 
-def _room(row: Rows, limit: float) -> int:
-    """How many of the tokens tied with the boundary the filter keeps."""
-    probs, vocab = row.probs[0], row.probs.shape[1]
-    above, tied = int((probs > limit).sum()), int((probs == limit).sum())
-    asked = int(row.top_k[0]) if row.top_k is not None else 0
-    kept = asked if 0 < asked < vocab else vocab
-    if row.top_p is not None and float(row.top_p[0]) < 1:
-        ordered = probs.sort(descending=True).values
-        mass = ordered.cumsum(0) / ordered[:kept].sum()
-        kept = min(kept, int((mass <= float(row.top_p[0])).sum()) + 1)
-    return max(1, min(tied, kept - above))
+def repeated_stream(
+    rows: Rows, row: int, first: Any, second: Any, alpha: float = FALSE_REJECTION
+) -> Finding | None:
+    """Draws of one row in two fresh processes under different seeds agree more than chance: the seed is ignored."""
+    chosen = support(rows, row)
+    pair = _canonical(chosen, first.reshape(-1)), _canonical(chosen, second.reshape(-1))
+    size = min(len(pair[0]), len(pair[1]))
+    words = "two processes under different seeds drew the same tokens"
+    return _agreement(chosen, pair[0][:size], pair[1][:size], words, alpha * _REPEATED)
 
 
-def _identical(likeliest: float, draws: Any) -> Finding | None:
-    """Every call alike under different seeds, where that is next to impossible; boundary ties count as one token."""
+def _view_level(alpha: float) -> float:
+    return alpha * _UNEVEN / len(VIEWS)
+
+
+def _pooled_finding(
+    chosen: Support, counts: Any, draws: int, generator: torch.Generator, alpha: float
+) -> Finding | None:
+    seen = counts[chosen.ids].double()
+    seen[-1] += draws - seen.sum()  # what rounding at the boundary let in
+    for name, cells in views(chosen, draws, generator).items():
+        observed = torch.bincount(cells.of, seen)
+        statistic, uneven, even = p_values(observed, cells.masses * draws)
+        said = f"{draws} draws in {len(observed)} cells ({name}): chi-square {statistic:.1f}"
+        if uneven < _view_level(alpha):
+            return Finding("distribution", f"the draws do not follow the filtered row: {said}, p {uneven:.1e}")
+        if even < alpha * _EVEN / len(VIEWS):
+            return Finding("distribution", f"the draws are too even to be random: {said}, p {even:.1e}")
+    return None
+
+
+def _repeats(chosen: Support, draws: Any, alpha: float) -> Finding | None:
+    """Draws that repeat from call to call or row to row: a fixed seed, one random number for all rows, a replay."""
+    for words, one, other in _pairings(_canonical(chosen, draws)):
+        finding = _agreement(chosen, one, other, words, alpha / 3)
+        if finding is not None:
+            return finding
+    return None
+
+
+def _pairings(draws: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Disjoint pairs of draws, so that agreements are independent."""
     calls, batch = draws.shape
-    if calls < 2 or not bool((draws == draws[0]).all()):
+    half = calls // 2
+    words = f"{calls} calls under {calls} different seeds drew the same tokens"
+    yield words, draws[0 : 2 * half : 2], draws[1::2][:half]
+    yield "the second half of the calls repeats the first", draws[:half], draws[half : 2 * half]
+    side = batch // 2
+    yield "rows of one call drew the same tokens", draws[:, 0 : 2 * side : 2], draws[:, 1::2][:, :side]
+
+
+def _canonical(chosen: Support, draws: Any) -> Any:
+    """Tokens among which the sampler may choose, as one."""
+    if not chosen.tied:
+        return draws
+    named = torch.arange(chosen.vocab)
+    named[chosen.ids[-chosen.tied :]] = chosen.ids[-1]
+    return named[draws]
+
+
+def _agreement(chosen: Support, one: Any, other: Any, words: str, alpha: float) -> Finding | None:
+    """Exact binomial tail of the number of equal pairs."""
+    from scipy.special import bdtrc
+
+    pairs, equal = one.numel(), int(torch.count_nonzero(one == other))
+    chance = min(float(draw_power.distinct(chosen).square().sum()), 1.0)
+    if not equal or chance >= 1 or float(bdtrc(equal - 1, pairs, chance)) >= alpha:
         return None
-    log_chance = (calls - 1) * batch * math.log(likeliest)
-    if log_chance > math.log(_IDENTICAL_PROBABILITY):
-        return None
-    return Finding("distribution", f"{calls} calls under {calls} different seeds drew the same tokens")
-
-
-def _cells(probs: Any, weights: Any, limit: float, draws: int, generator: torch.Generator) -> tuple[Any, Any]:
-    """Cell of every token, mass of every cell: strata of probability, each halved by a secret coin per token."""
-    order = weights.sort(descending=True).indices
-    middle = weights[order].cumsum(0) - weights[order] / 2
-    stratum = torch.empty_like(order)
-    stratum[order] = (middle * _STRATA).long().clamp(0, _STRATA - 1)
-    coin = torch.randint(0, 2, stratum.shape, generator=generator)
-    cell = stratum * 2 + coin
-    # Which of the tied tokens is kept is the sampler's choice: they must not be told apart.
-    cell = torch.where(probs == limit, int(stratum[probs == limit].min()) * 2, cell)
-    return _pooled(cell, weights, draws)
-
-
-def _pooled(cell: Any, weights: Any, draws: int) -> tuple[Any, Any]:
-    masses = torch.zeros(2 * _STRATA, dtype=torch.float64).index_add_(0, cell, weights)
-    target, renamed, pooled = _EXPECTATION_MIN / max(draws, 1), [], [0.0]
-    for mass in masses.tolist():
-        if pooled[-1] >= target and mass > 0:
-            pooled.append(0.0)
-        pooled[-1] += mass
-        renamed.append(len(pooled) - 1)
-    if len(pooled) > 1 and pooled[-1] < target:
-        pooled[-2] += pooled.pop()
-        renamed = [min(name, len(pooled) - 1) for name in renamed]
-    return torch.tensor(renamed)[cell], torch.tensor(pooled, dtype=torch.float64)
-
-
-def _chi_square(observed: Any, wanted: Any) -> DrawTest:
-    from scipy.special import chdtrc, chdtri, chndtr
-
-    freedom, draws = len(wanted) - 1, int(observed.sum())
-    statistic = float(((observed - wanted).square() / wanted).sum())
-    critical = float(chdtri(freedom, _FALSE_REJECTION))
-    power = 1 - float(chndtr(critical, freedom, draws * (2 * _TVD) ** 2))  # sum d^2/p >= (2 TVD)^2
-    finding = None
-    if statistic > critical:
-        chance = float(chdtrc(freedom, statistic))
-        reason = f"{draws} draws do not follow the filtered row: chi-square {statistic:.1f}, p {chance:.1e}"
-        finding = Finding("distribution", reason)
-    return DrawTest(finding, draws, power)
+    return Finding("distribution", f"{words}: {equal} of {pairs} pairs are equal, {pairs * chance:.1f} expected")

@@ -15,6 +15,7 @@ _PROBLEM_STATUS = {
     "shape": Status.INCORRECT_SHAPE,
     "dtype": Status.INCORRECT_DTYPE,
     "input_alias": Status.CHEATED,
+    "strides": Status.INCORRECT_SHAPE,
 }
 _DEATH_RULE = {"timeout": "visit_limit"}
 _LOAD_STATUS = {"build": Status.COMPILE_ERROR, "entry_point": Status.COMPILE_ERROR}
@@ -39,6 +40,11 @@ class Verdict:
         """Inverse of :meth:`as_json`."""
         errors = {name: ErrorFigures.model_validate(figures) for name, figures in body["errors"].items()}
         return cls(Status(body["status"]), body["rule"], body["reason"], errors)
+
+
+def cheated(rule: str, reason: str) -> Verdict:
+    """An attack on the measurement, or what cannot be told from one."""
+    return Verdict(Status.CHEATED, rule, reason)
 
 
 def of_problem(problem: dict[str, str], call: int) -> Verdict:

@@ -19,7 +19,10 @@ from fib_core.device import sandbox
 from fib_core.device.channel import Channel, ChannelClosed, close_all
 
 _PRELOAD = ("torch", "numpy", "scipy.special", "safetensors.torch", "tvm_ffi", "triton", "triton.language")
-_OURS = ("fib_core.device.referee", "fib_core.device.candidate", "fib_core.builders.python", "fib_core.builders.cpp")
+_OURS = (
+    "fib_core.device.referee", "fib_core.device.candidate", "fib_core.device.driver",
+    "fib_core.builders.python", "fib_core.builders.cpp",
+)  # fmt: skip
 
 
 class Zygote:
@@ -124,13 +127,14 @@ def _kill_strays(known: set[int]) -> None:
 
 
 def main() -> None:
-    """Entry point of ``python -m fib_core.device.zygote FD``."""
+    """Entry point of ``python -m fib_core.device.zygote FD DRIVER``."""
     control = Channel.from_fd(int(sys.argv[1]))
     sandbox.adopt_orphans()
     sys.dont_write_bytecode = True
     missing = [name for name in _PRELOAD if not _preload(name)]
     for name in _OURS:
         importlib.import_module(name)
+    importlib.import_module("fib_core.device.driver").load(Path(sys.argv[2]))  # before any contestant's code
     toolchain_name()  # remembered, so that no candidate starts a compiler only to ask its version
     gc.collect()
     gc.freeze()

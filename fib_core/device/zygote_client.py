@@ -9,10 +9,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from fib_core.device.channel import Channel, ChannelClosed
 from fib_core.device.faults import ZygoteDied
+from fib_core.device.integrity import NativeCode
 
 _START_S = 180.0  # a cold torch import on a slow disk
 _REPLY_S = 20.0
@@ -30,11 +32,11 @@ _ENVIRONMENT = {
 class Zygote:
     """A running fork server. Closing our end of the socket ends it and all its children."""
 
-    def __init__(self) -> None:
+    def __init__(self, driver: Path) -> None:
         self._control, theirs = Channel.pair(stall_s=_REPLY_S)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         self._exits: dict[int, int] = {}
-        command = [sys.executable, "-m", "fib_core.device.zygote", str(theirs.fileno())]
+        command = [sys.executable, "-m", "fib_core.device.zygote", str(theirs.fileno()), str(driver)]
         with theirs:
             self._process = subprocess.Popen(
                 command,
@@ -46,6 +48,7 @@ class Zygote:
                 env=os.environ | _ENVIRONMENT,
             )
         self.facts = self._expect("ready", _START_S)
+        self.native_code = NativeCode(self._process.pid, driver)
 
     @property
     def pid(self) -> int:

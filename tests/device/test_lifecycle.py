@@ -139,8 +139,10 @@ def test_the_worker_never_imports_torch() -> None:
 def test_equal_seeds_give_equal_inputs_and_other_seeds_give_others(worker: DeviceWorker) -> None:
     spy = solution(ADD, "def run(a, b):\n    print(float(a.sum()), flush=True)\n    return a + b\n")
     logs = [worker.visit(_ask(spy, seed=seed)).evaluations[0].log for seed in ("one", "one", "two")]
-    assert logs[0] == logs[1] != logs[2]
-    assert len(set(logs[0].split())) == 2, "two input sets"
+    seen = [list(dict.fromkeys(log.split())) for log in logs]  # how often a call is repeated depends on its time
+    assert seen[0] == seen[1]
+    assert not set(seen[0]) & set(seen[2])
+    assert len(seen[0]) == 2, "two input sets"
 
 
 def test_the_job_looked_up_before_is_the_job_answered_with_whatever_the_seed(worker: DeviceWorker) -> None:

@@ -1,0 +1,35 @@
+"""The native driver as a shared object: compiled once per content and compiler, by whoever starts a fork server.
+
+In: a cache directory. Out: a path. Torch-free; raises ``ToolchainMissing`` where there is no C++ compiler.
+"""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from fib_core.builders import toolchain
+from fib_core.builders.sources import once
+from fib_core.errors import DeviceError
+
+_SOURCES = Path(__file__).parent / "native"
+_FLAGS = ("-O2", "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden")
+_READ_ONLY_TABLES = ("-Wl,-z,relro", "-Wl,-z,now")
+_LIBRARY = "fib_driver.so"
+_BUILD_S = 120
+
+
+def ensure_driver(cache_dir: Path) -> Path:
+    """Path of the compiled driver."""
+    compiler = toolchain.compiler()
+    parts = [toolchain.compiler_version(compiler).encode(), *(item.encode() for item in _FLAGS)]
+    parts += [path.read_bytes() for path in sorted(_SOURCES.iterdir())]
+    key = hashlib.sha256(b"\x1f".join(parts)).hexdigest()[:16]
+    return once(cache_dir / f"driver-{key}", lambda directory: _compile(compiler, directory)) / _LIBRARY
+
+
+def _compile(compiler: str, directory: Path) -> None:
+    source, target = str(_SOURCES / "driver.cpp"), str(directory / _LIBRARY)
+    command = [compiler, *_FLAGS, *_READ_ONLY_TABLES, source, "-o", target]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_S, check=False)
+    if done.returncode != 0:
+        raise DeviceError(f"the measuring driver does not compile with {compiler}: {done.stderr[-2000:]}")

@@ -1,0 +1,143 @@
+"""The memory of one bout: regions shared with the candidate, red zones, poison, and what was written where.
+
+In: a case, a secret. Out: packets that describe the memory, descriptors to hand over, blocks filled and looked at
+again. Knows nothing of verdicts on values.
+"""
+
+import secrets
+from typing import Any
+
+import torch
+
+from fib_core.device import regions, wire
+from fib_core.device.case import Case
+
+_POISON = 0xFF  # NaN in every float type, -1 in every integer
+_BLOCK_BUDGET_BYTES = 1 << 29
+
+
+class Ground:
+    """Three regions: static inputs, blocks of fresh inputs, blocks of outputs.
+
+    Blocks are reused in a secret order: a contestant meets old addresses with new contents, and new addresses.
+    """
+
+    def __init__(self, case: Case, static: dict[str, Any], sample: dict[str, Any], destination: bool) -> None:
+        definition = case.definition
+        self._mutates, self.destination = definition.mutates, destination
+        self.scalars = {n: v for n, v in sample.items() if not isinstance(v, torch.Tensor)}
+        tensors = {n: v for n, v in sample.items() if isinstance(v, torch.Tensor)}
+        fresh = [n for n in tensors if n not in static and n not in definition.mutates]
+        specs = {n: (n, definition.inputs[n].dtype, tuple(v.shape)) for n, v in tensors.items()}
+        self.static = regions.plan(specs[n] for n in static)
+        self.fresh = regions.plan(specs[n] for n in fresh)
+        self.output = case.output_layout()
+        self._order = list(definition.inputs)
+        self._pattern = secrets.randbelow(256)
+        self._static_bytes = self._template(self.static, static)
+
+    def open(self, output_blocks: int | None = None) -> None:
+        """Make the regions; ``output_blocks`` overrides their number (draws need one a call)."""
+        block = self.fresh.total_bytes + self.output.total_bytes
+        self.blocks = 3 if 3 * block <= _BLOCK_BUDGET_BYTES else 2
+        self.output_blocks = output_blocks or self.blocks
+        blocks = self.fresh.total_bytes * self.blocks, self.output.total_bytes * self.output_blocks
+        sizes = self.static.total_bytes, *blocks
+        self.fds = [regions.create(size) for size in sizes]
+        self._static, self._fresh, self._output = (
+            regions.attach(fd, size) for fd, size in zip(self.fds, sizes, strict=True)
+        )
+        self._static.copy_(self._static_bytes)
+        self.packet = wire.setup(self._arguments(), self._outputs(), sizes)
+
+    def stage(self, values: dict[str, Any]) -> None:
+        """Make the next contents, where nobody else sees them."""
+        self._written = self._template(self.fresh, values)
+        private = {result: values[source] for source, result in self._mutates.items()}
+        self._clean = self._template(self.output, private, _POISON)
+
+    def fill(self, block: int, output_block: int, count: int = 1) -> None:
+        """Put them in place: new inputs, poisoned outputs. Private copies lie where their results are read."""
+        self._at(self._fresh, self.fresh, block).copy_(self._written)
+        size = self.output.total_bytes
+        self._output[output_block * size :][: count * size].view(count, size).copy_(self._clean)
+
+    def mutated(self, block: int) -> str | None:
+        """Name of a fresh input that was written to, or "red zone"."""
+        return _difference(self._at(self._fresh, self.fresh, block), self._written, self.fresh)
+
+    def static_mutated(self) -> str | None:
+        """The same of static inputs."""
+        return _difference(self._static, self._static_bytes, self.static)
+
+    def overrun(self, output_block: int, count: int = 1) -> bool:
+        """Did anything of these output blocks' red zones change?"""
+        size = self.output.total_bytes
+        written = self._output[output_block * size :][: count * size].view(count, size)
+        return any(
+            not torch.equal(written[:, start:end], self._clean[start:end].expand(count, -1))
+            for start, end in self.output.guards
+        )
+
+    def outputs(self, output_block: int) -> dict[str, Any]:
+        """Outputs of one block by name."""
+        base = output_block * self.output.total_bytes
+        return {slot.name: regions.view(self._output, slot, base) for slot in self.output.slots}
+
+    def output_bytes(self, output_block: int) -> Any:
+        """A copy of one output block, to find late writes."""
+        return self._at(self._output, self.output, output_block).clone()
+
+    def output_differs(self, output_block: int, then: Any) -> bool:
+        """Has the block changed since :meth:`output_bytes`?"""
+        return not torch.equal(self._at(self._output, self.output, output_block), then)
+
+    @property
+    def writes_in_place(self) -> bool:
+        """Does the contestant hold memory that outputs are read from?"""
+        return self.destination or bool(self._mutates)
+
+    def _at(self, region: Any, layout: regions.Layout, block: int) -> Any:
+        return region[block * layout.total_bytes :][: layout.total_bytes]
+
+    def _template(self, layout: regions.Layout, values: dict[str, Any], poison: int | None = None) -> Any:
+        body = torch.full((layout.total_bytes,), self._pattern, dtype=torch.uint8)
+        for slot in layout.slots:
+            target = regions.view(body, slot)
+            if slot.name in values:
+                target.copy_(values[slot.name])
+            elif poison is not None:
+                regions.bytes_of(target).fill_(1 if slot.dtype == "bool" else poison)
+        return body
+
+    def _arguments(self) -> list[bytes]:
+        places = {slot.name: (wire.STATIC, slot) for slot in self.static.slots}
+        places |= {slot.name: (wire.FRESH, slot) for slot in self.fresh.slots}
+        results = {slot.name: slot for slot in self.output.slots}
+        places |= {source: (wire.OUTPUT, results[result]) for source, result in self._mutates.items()}
+        return [
+            wire.scalar(self.scalars[name]) if name in self.scalars else _tensor(*places[name]) for name in self._order
+        ]
+
+    def _outputs(self) -> list[bytes]:
+        asked = wire.BUFFER if self.destination else wire.RETURNED
+        mutated = set(self._mutates.values())
+        return [_tensor(wire.IN_PLACE if s.name in mutated else asked, s) for s in self.output.slots]
+
+
+def _tensor(place: int, slot: regions.Slot) -> bytes:
+    strides, step = [], 1
+    for size in reversed(slot.shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return wire.tensor(place, slot.dtype, slot.shape, slot.offset, tuple(reversed(strides)))
+
+
+def _difference(now: Any, then: Any, layout: regions.Layout) -> str | None:
+    if torch.equal(now, then):
+        return None
+    for slot in layout.slots:
+        span = slice(slot.offset, slot.offset + slot.size_bytes)
+        if not torch.equal(now[span], then[span]):
+            return slot.name
+    return "red zone"

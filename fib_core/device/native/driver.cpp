@@ -1,0 +1,406 @@
+// The driver: calls and times a candidate's entry point, and hands every output over before the next inputs exist.
+//
+// Lives in the candidate's process, loaded and wired before any candidate code. Everything it calls was captured then:
+// libc through a read-only table, torch through objects that it holds. It reads the key of its channel itself, so no
+// Python code ever sees it. It judges nothing: facts and bytes go to the referee.
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "siphash.h"
+#include "tensors.h"
+
+namespace fib {
+namespace {
+
+struct Region {
+  char* base = nullptr;
+  size_t bytes = 0;
+  void map(int fd, size_t size) {
+    unmap();
+    void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    base = place == MAP_FAILED ? nullptr : static_cast<char*>(place);
+    bytes = base != nullptr ? size : 0;
+  }
+  void unmap() {
+    if (base != nullptr) munmap(base, bytes);
+    base = nullptr;
+  }
+  // Gives the memory back but never the addresses: what a candidate keeps by the address of a static input can then
+  // not be mistaken for another workload's.
+  void retire() {
+    if (base != nullptr)
+      mmap(base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    base = nullptr;
+  }
+  bool meets(const char* data, size_t size) const {
+    return size != 0 && base != nullptr && data < base + bytes && base < data + size;
+  }
+};
+
+// A returned tensor that is looked at again before the next call: does it still hold what was copied from it?
+struct Held {
+  Facts facts;
+  const char* copy;
+  size_t bytes;
+};
+
+constexpr int64_t kSpinNs = 5000000;
+
+int64_t now_ns() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+class Driver {
+ public:
+  Driver(int fd, PyObject* captured) : fd_(fd) {
+    auto item = [captured](int index) { return Ref::share(PyTuple_GetItem(captured, index)).release(); };
+    torch_ = {item(0), item(1), item(2), item(3), item(4), item(5), item(6), item(7), item(8)};
+    seed_ = item(9);
+    describe_ = item(10);
+    function_modes_ = item(11);
+    dispatch_modes_ = item(12);
+    join(fd);
+  }
+  bool ready() const { return ready_; }
+  // Another referee's channel, with a key of its own; what was captured stays as it was before any candidate code.
+  bool join(int fd) {
+    if (fd != fd_) close(fd_);
+    fd_ = fd;
+    sent_ = 0;
+    ready_ = recv(fd_, key_, sizeof key_, MSG_WAITALL) == sizeof key_;
+    return ready_;
+  }
+  int serve(PyObject* entry);
+
+ private:
+  bool set_up(const char* message, size_t size, const int fds[3]);
+  void go(PyObject* entry, const Go& order);
+  bool changed();
+  bool modes_active() const;
+  Ref arguments(const Go& order, char* block) const;
+  Ref make(const Tensor& spec, char* block) const;
+  bool call(PyObject* entry, const Go& order, uint32_t number, Done& done, std::vector<char>& payload);
+  bool take(PyObject* returned, char* block, Done& done);
+  Problem look(const std::vector<PyObject*>& found, std::vector<Held>& held, char* block, Done& done);
+  void describe_exception(std::vector<char>& payload) const;
+  bool send_done(Done& done, const std::vector<char>& payload);
+  ssize_t receive(char* buffer, size_t size, int fds[3]) const;
+
+  int fd_;
+  bool ready_ = false;
+  uint8_t key_[16];
+  uint64_t sent_ = 0;
+  int64_t spin_until_ = 0;
+  Torch torch_;
+  PyObject *seed_, *describe_, *function_modes_, *dispatch_modes_;
+  Region static_, fresh_, output_;
+  std::vector<Tensor> arguments_, outputs_;
+  std::vector<Held> held_;
+};
+
+ssize_t Driver::receive(char* buffer, size_t size, int fds[3]) const {
+  iovec part{buffer, size};
+  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got;
+  do {
+    bool spin = now_ns() < spin_until_;
+    got = recvmsg(fd_, &header, MSG_CMSG_CLOEXEC | (spin ? MSG_DONTWAIT : 0));
+  } while (got < 0 && (errno == EINTR || errno == EAGAIN));
+  cmsghdr* first = CMSG_FIRSTHDR(&header);
+  if (got > 0 && first != nullptr && first->cmsg_type == SCM_RIGHTS)
+    std::memcpy(fds, CMSG_DATA(first), first->cmsg_len - CMSG_LEN(0));
+  return got;
+}
+
+int Driver::serve(PyObject* entry) {
+  std::vector<char> buffer(sizeof(Setup) + kMaxTensors * sizeof(Tensor));
+  while (true) {
+    int fds[3] = {-1, -1, -1};
+    ssize_t got = receive(buffer.data(), buffer.size(), fds);
+    uint32_t type = 0;
+    if (got >= static_cast<ssize_t>(sizeof type)) std::memcpy(&type, buffer.data(), sizeof type);
+    bool well = false;
+    if (type == kSetup) well = set_up(buffer.data(), static_cast<size_t>(got), fds);
+    if (type == kGo && got == sizeof(Go)) {
+      Go order;
+      std::memcpy(&order, buffer.data(), sizeof order);
+      go(entry, order);
+      well = true;
+    }
+    for (int fd : fds)
+      if (fd >= 0) close(fd);
+    if (well) continue;
+    if (type == kEnd) {
+      Done done{};
+      done.type = kDone;
+      done.changed = changed();
+      held_.clear();
+      send_done(done, {});
+    }
+    static_.retire();
+    fresh_.unmap();
+    output_.unmap();
+    return type == kEnd ? 0 : -1;
+  }
+}
+
+bool Driver::set_up(const char* message, size_t size, const int fds[3]) {
+  Setup setup;
+  if (size < sizeof setup) return false;
+  std::memcpy(&setup, message, sizeof setup);
+  size_t tensors = static_cast<size_t>(setup.arguments) + setup.outputs;
+  if (setup.version != kVersion || tensors > kMaxTensors || size != sizeof setup + tensors * sizeof(Tensor))
+    return false;
+  arguments_.resize(setup.arguments);
+  outputs_.resize(setup.outputs);
+  const char* from = message + sizeof setup;
+  std::memcpy(arguments_.data(), from, setup.arguments * sizeof(Tensor));
+  std::memcpy(outputs_.data(), from + setup.arguments * sizeof(Tensor), setup.outputs * sizeof(Tensor));
+  held_.clear();
+  static_.map(fds[0], setup.static_bytes);
+  fresh_.map(fds[1], setup.fresh_bytes);
+  output_.map(fds[2], setup.output_bytes);
+  return static_.base != nullptr && fresh_.base != nullptr && output_.base != nullptr;
+}
+
+bool Driver::changed() {
+  bool found = false;
+  for (const Held& one : held_) found |= std::memcmp(one.facts.data(), one.copy, one.bytes) != 0;
+  return found;
+}
+
+bool Driver::modes_active() const {
+  for (PyObject* length : {function_modes_, dispatch_modes_}) {
+    Ref depth(PyObject_CallFunctionObjArgs(length, nullptr));
+    if (!depth || PyLong_AsLongLong(depth.get()) != 0) return true;
+  }
+  return false;
+}
+
+Ref Driver::make(const Tensor& spec, char* block) const {
+  long long whole;
+  double real;
+  std::memcpy(&whole, &spec.offset, sizeof whole);
+  std::memcpy(&real, &spec.offset, sizeof real);
+  switch (spec.place) {
+    case kInteger: return Ref(PyLong_FromLongLong(whole));
+    case kFloat: return Ref(PyFloat_FromDouble(real));
+    case kBoolean: return Ref(PyBool_FromLong(whole != 0));
+    default: return tensor_over(torch_, spec, block, {kDLCPU, 0});
+  }
+}
+
+Ref Driver::arguments(const Go& order, char* block) const {
+  std::vector<const Tensor*> wanted;
+  for (const Tensor& spec : arguments_) wanted.push_back(&spec);
+  for (const Tensor& spec : outputs_)
+    if (spec.place == kBuffer) wanted.push_back(&spec);
+  Ref tuple(PyTuple_New(static_cast<std::ptrdiff_t>(wanted.size())));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    bool own = i >= arguments_.size() || wanted[i]->place == kOutput;
+    char* base = own ? block : wanted[i]->place == kStatic ? static_.base : fresh_.base + order.fresh_base;
+    Ref value = make(*wanted[i], base);
+    if (!value) return Ref();
+    PyTuple_SetItem(tuple.get(), static_cast<std::ptrdiff_t>(i), value.release());
+  }
+  return tuple;
+}
+
+void Driver::go(PyObject* entry, const Go& order) {
+  Done done{};
+  std::vector<char> payload;
+  done.type = kDone;
+  done.call = order.call;
+  done.changed = changed();
+  held_.clear();
+  int64_t stop = now_ns() + static_cast<int64_t>(order.soft_ns);
+  if (modes_active()) {
+    done.result = kModeActive;
+  } else {
+    while (done.made < order.count && call(entry, order, done.made, done, payload)) {
+      ++done.made;
+      if (now_ns() >= stop) break;
+    }
+  }
+  if (order.prime != 0) {
+    if (done.result == kOk) done.result = kSkipped;
+    done.elapsed_ns = 0;
+  }
+  send_done(done, payload);
+  // The order that follows a priming comes at once: stay awake for it, with warm caches.
+  spin_until_ = order.prime != 0 ? now_ns() + kSpinNs : 0;
+}
+
+bool Driver::call(PyObject* entry, const Go& order, uint32_t number, Done& done, std::vector<char>& payload) {
+  char* block = output_.base + order.output_base + number * order.output_stride;
+  held_.clear();
+  Ref arguments = this->arguments(order, block);
+  // An odd multiplier spreads consecutive calls over all seeds.
+  Ref seed(PyLong_FromUnsignedLongLong((order.seed + 0x9E3779B97F4A7C15ULL * number) >> 1));
+  Ref seeded(PyObject_CallFunctionObjArgs(seed_, seed.get(), nullptr));
+  if (!arguments || !seeded) {
+    done.result = kBroken;
+    describe_exception(payload);
+    return false;
+  }
+  int64_t start = now_ns();
+  Ref returned(PyObject_Call(entry, arguments.get(), nullptr));
+  int64_t end = now_ns();
+  if (!returned) {
+    done.result = kRaised;
+    describe_exception(payload);
+    return false;
+  }
+  done.elapsed_ns += static_cast<uint64_t>(end - start);
+  if (order.prime != 0) return true;
+  if (!take(returned.get(), block, done)) {
+    done.result = kProblem;
+    PyErr_Clear();
+    return false;
+  }
+  return true;
+}
+
+// Names the results and copies them at once, before anything of the candidate's can run again.
+bool Driver::take(PyObject* returned, char* block, Done& done) {
+  size_t wanted = 0;
+  for (const Tensor& spec : outputs_) wanted += spec.place == kReturned;
+  if (wanted == 0) return true;
+  bool is_tuple = is_exactly(returned, torch_.tuple_type), is_list = is_exactly(returned, torch_.list_type);
+  std::vector<PyObject*> found;
+  if (is_tuple)
+    for (std::ptrdiff_t i = 0; i < PyTuple_Size(returned); ++i) found.push_back(PyTuple_GetItem(returned, i));
+  if (is_list)
+    for (std::ptrdiff_t i = 0; i < PyList_Size(returned); ++i) found.push_back(PyList_GetItem(returned, i));
+  if (!is_tuple && !is_list) found.push_back(returned);
+  if (found.size() != wanted) {
+    done.problem = kCount;
+    std::snprintf(done.detail, sizeof done.detail, "%zu values returned, %zu expected", found.size(), wanted);
+    return false;
+  }
+  done.problem = look(found, held_, block, done);
+  return done.problem == kNone;
+}
+
+Problem Driver::look(const std::vector<PyObject*>& found, std::vector<Held>& held, char* block, Done& done) {
+  std::vector<uint32_t> names;
+  for (uint32_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].place == kReturned) names.push_back(i);
+  auto fail = [&](size_t i, Problem problem) {
+    done.output = names[i];
+    return problem;
+  };
+  std::vector<PyObject*> dtypes;
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!is_exactly(found[i], torch_.tensor_type)) {
+      std::snprintf(done.detail, sizeof done.detail, "not exactly a torch.Tensor");
+      return fail(i, kTensorType);
+    }
+  std::vector<Facts> facts(found.size());
+  std::vector<bool> right_dtype;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Tensor& wanted = outputs_[names[i]];
+    Ref dtype(PyObject_CallFunctionObjArgs(torch_.dtype_of, found[i], nullptr));
+    right_dtype.push_back(dtype.get() == PyTuple_GetItem(torch_.dtypes, wanted.dtype));
+    bool as_bytes = right_dtype[i] && wanted.dtype >= kPlainDtypes;
+    if (!facts[i].read(torch_, found[i], as_bytes) || facts[i].tensor().device.type != kDLCPU) {
+      std::snprintf(done.detail, sizeof done.detail, "not a plain strided tensor on the device of the inputs");
+      return fail(i, kLayout);
+    }
+  }
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!same_shape(facts[i].tensor(), outputs_[names[i]])) {
+      char got[96], expected[96];
+      print_shape(got, sizeof got, facts[i].tensor().shape, facts[i].tensor().ndim);
+      print_shape(expected, sizeof expected, outputs_[names[i]].shape, static_cast<int>(outputs_[names[i]].ndim));
+      std::snprintf(done.detail, sizeof done.detail, "shape %s, expected %s", got, expected);
+      return fail(i, kShape);
+    }
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!right_dtype[i]) {
+      DLDataType type = facts[i].tensor().dtype;
+      std::snprintf(done.detail, sizeof done.detail, "another element type (DLPack code %d, %d bits)", type.code, type.bits);
+      return fail(i, kDtype);
+    }
+  for (size_t i = 0; i < found.size(); ++i) {
+    const char* data = facts[i].data();
+    size_t bytes = outputs_[names[i]].bytes;
+    if (static_.meets(data, bytes) || fresh_.meets(data, bytes) || output_.meets(data, bytes)) {
+      std::snprintf(done.detail, sizeof done.detail, "shares memory with an input");
+      return fail(i, kInputAlias);
+    }
+    if (!is_dense(facts[i].tensor())) {
+      std::snprintf(done.detail, sizeof done.detail, "not contiguous: the caller would have to copy it");
+      return fail(i, kStrides);
+    }
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    char* copy = block + outputs_[names[i]].offset;
+    size_t bytes = outputs_[names[i]].bytes;
+    std::memcpy(copy, facts[i].data(), bytes);
+    held.push_back({std::move(facts[i]), copy, bytes});
+  }
+  return kNone;
+}
+
+void Driver::describe_exception(std::vector<char>& payload) const {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Ref kind(type), error(value), trace(traceback);
+  if (!error) return;
+  if (trace) PyException_SetTraceback(error.get(), trace.get());
+  Ref text(PyObject_CallFunctionObjArgs(describe_, error.get(), nullptr));
+  char* data = nullptr;
+  std::ptrdiff_t size = 0;
+  if (text && PyBytes_AsStringAndSize(text.get(), &data, &size) == 0)
+    payload.assign(data, data + (size < static_cast<std::ptrdiff_t>(kPayloadBytes) ? size : kPayloadBytes));
+  PyErr_Clear();
+}
+
+bool Driver::send_done(Done& done, const std::vector<char>& payload) {
+  done.payload = static_cast<uint32_t>(payload.size());
+  // The count of messages is tagged too: an old answer cannot be sent again.
+  std::vector<char> body(sizeof done + payload.size() + sizeof sent_);
+  std::memcpy(body.data(), &done, sizeof done);
+  if (!payload.empty()) std::memcpy(body.data() + sizeof done, payload.data(), payload.size());
+  std::memcpy(body.data() + sizeof done + payload.size(), &sent_, sizeof sent_);
+  ++sent_;
+  uint64_t tag = siphash(key_, reinterpret_cast<uint8_t*>(body.data()), body.size());
+  std::memcpy(body.data() + body.size() - sizeof tag, &tag, sizeof tag);
+  return send(fd_, body.data(), body.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(body.size());
+}
+
+}  // namespace
+}  // namespace fib
+
+#define FIB_EXPORT extern "C" __attribute__((visibility("default")))
+
+// A driver on this socket, with the captured objects (see driver.py for their order); null if the key does not come.
+FIB_EXPORT void* fib_driver_open(int fd, PyObject* captured) {
+  auto* driver = new fib::Driver(fd, captured);
+  if (driver->ready()) return driver;
+  delete driver;
+  return nullptr;
+}
+
+// Serve another referee from now on; 0 if its key came.
+FIB_EXPORT int fib_driver_join(void* driver, int fd) { return static_cast<fib::Driver*>(driver)->join(fd) ? 0 : -1; }
+
+// Serve one workload: 0 after an orderly end, -1 if the referee is gone or talks nonsense.
+FIB_EXPORT int fib_driver_serve(void* driver, PyObject* entry) { return static_cast<fib::Driver*>(driver)->serve(entry); }
+
+// The tag of a message, for the referee's side.
+FIB_EXPORT uint64_t fib_tag(const uint8_t* key, const uint8_t* data, size_t size) { return fib::siphash(key, data, size); }

@@ -1,0 +1,55 @@
+// What referee and driver say to each other: packed little-endian records on a SOCK_SEQPACKET pair. The Python side of
+// the same records is fib_core/device/wire.py; a test keeps the two alike.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace fib {
+
+constexpr uint32_t kVersion = 1;
+constexpr int kMaxDims = 8;
+constexpr int kMaxTensors = 48;
+constexpr size_t kDetailBytes = 256;
+constexpr size_t kPayloadBytes = 12288;
+
+enum Type : uint32_t { kSetup = 1, kGo = 2, kEnd = 3, kDone = 4 };
+enum Place : uint8_t { kStatic = 0, kFresh = 1, kOutput = 2, kInteger = 3, kFloat = 4, kBoolean = 5 };
+enum Role : uint8_t { kReturned = 0, kBuffer = 1, kInPlace = 2 };
+enum Result : uint32_t { kOk = 0, kRaised = 1, kProblem = 2, kModeActive = 3, kSkipped = 4, kBroken = 5 };
+enum Problem : uint32_t {
+  kNone = 0, kCount = 1, kTensorType = 2, kLayout = 3, kShape = 4, kDtype = 5, kInputAlias = 6, kStrides = 7
+};
+
+#pragma pack(push, 1)
+// One tensor: where it lies (offset into its region or block), what DLPack calls its element, which torch dtype it is.
+struct Tensor {
+  uint8_t place;  // Place for arguments, Role for outputs
+  uint8_t code, bits, dtype;
+  uint32_t ndim;
+  uint64_t offset;  // of a scalar: its 8 bytes
+  int64_t shape[kMaxDims];
+  int64_t strides[kMaxDims];
+  uint64_t bytes;
+};
+
+struct Setup {
+  uint32_t type, version, arguments, outputs;
+  uint64_t static_bytes, fresh_bytes, output_bytes;  // of the three regions whose descriptors come along
+};
+
+// `prime`: calls on contents that were seen before, neither timed nor judged, so that the next call meets warm code.
+struct Go {
+  uint32_t type, call, count, prime;
+  uint64_t fresh_base, output_base, output_stride, seed, soft_ns;
+};
+
+struct Done {
+  uint32_t type, result, call, made;
+  uint64_t elapsed_ns;
+  uint32_t changed, problem, output, payload;
+  char detail[kDetailBytes];
+  // then `payload` bytes, then a 64-bit tag over everything before it
+};
+#pragma pack(pop)
+
+}  // namespace fib
