@@ -39,15 +39,6 @@ def round_requests(contest: Contest, round_number: int, settings: VisitSettings,
     ]
 
 
-def round_request(contest: Contest, round_number: int, settings: VisitSettings, seed: str) -> VisitRequest:
-    """One round in a single visit: every finalist, the incumbent and the control through all timed workloads.
-
-    A finalist is then also run outside its declared support; what happens there counts neither for nor against it.
-    """
-    workloads = [item.workload for item in contest.timed]
-    return _request(contest, contest.finalists, workloads, (round_number, seed), settings)
-
-
 def _request(
     contest: Contest,
     finalists: Sequence[Contestant],

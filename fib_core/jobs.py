@@ -15,7 +15,9 @@ FULL_POWER_DRAWS = 12_288
 
 def timer_of(environment: Environment) -> Timer:
     """The timer that a device class is measured with."""
-    return "cuda_event" if environment.device_class.startswith("sm_") else "monotonic"
+    if not environment.device_class.startswith("sm_"):
+        return "monotonic"
+    return "cupti" if "nvidia-cuda-cupti" in environment.libraries else "cuda_event"
 
 
 def effort_of(request: VisitRequest) -> str:

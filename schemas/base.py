@@ -13,6 +13,11 @@ NonEmpty = Annotated[str, Field(min_length=1)]
 Natural = Annotated[int, Field(ge=0)]
 
 
+def absent(value: object) -> bool:
+    """For ``exclude_if`` of fields added after version 1: where they say nothing, old records keep their digests."""
+    return not value
+
+
 class Record(BaseModel):
     """A frozen value of our own; an unknown key is an error."""
 

@@ -7,9 +7,9 @@ and ``static`` (inputs that keep their contents from call to call, such as weigh
 import ast
 from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from schemas.base import Natural, NonEmpty, PublicRecord
+from schemas.base import Natural, NonEmpty, PublicRecord, absent
 from schemas.numerics import NumericalPolicy, default_rule
 
 DType = Literal[
@@ -55,7 +55,7 @@ class Definition(PublicRecord):
     constraints: tuple[NonEmpty, ...] = ()
     mutates: dict[NonEmpty, NonEmpty] = {}
     numerics: NumericalPolicy | None = None
-    static: tuple[NonEmpty, ...] = ()
+    static: tuple[NonEmpty, ...] = Field(default=(), exclude_if=absent)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from schemas.base import Digest, Natural, NonEmpty, Record
+from schemas.base import Digest, Natural, NonEmpty, Record, absent
 from schemas.environment import Environment
 
 Stage = Literal["screen", "confirm"]
@@ -69,7 +69,7 @@ class Limits(Record):
     build_s: float = Field(gt=0)
     memory_bytes: int = Field(gt=0)
     memory_means: Literal["rlimit_as", "cgroup", "rss_poll"] = "rss_poll"
-    enforced: tuple[str, ...] = ()
+    enforced: tuple[str, ...] = Field(default=(), exclude_if=absent)
     """What really confined the candidate on that host, by name."""
 
 
@@ -84,6 +84,8 @@ class Evaluation(Record):
     errors: dict[str, ErrorFigures] = {}
     samples_us: tuple[float, ...] = ()
     warmup_us: tuple[float, ...] = ()
+    second_clock_us: tuple[float, ...] = Field(default=(), exclude_if=absent)
+    """On a CUDA device: the samples of ``samples_us`` by events, where the Job's timer is CUPTI."""
     convention: Literal["value_returning", "destination_passing"]
     cache_policy: str
     input_sets: Natural

@@ -6,6 +6,7 @@ Dask's own retries are off (``allowed-failures`` 0): a request that killed its w
 
 import json
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +22,17 @@ from schemas.environment import Environment
 from schemas.solution import Solution
 from schemas.visit import MachineFault, VisitRequest, VisitResult
 
+_LOG = logging.getLogger(__name__)
+WORKER_WAIT_S = 120.0
+"""How long a visit waits for a first or a new worker: a service manager has restarted one by then."""
+
 
 class DaskPool:
     """Brings visits to whichever worker has a free device."""
 
     def __init__(self, client: Client, resource: str, build_dir: Path) -> None:
         self._client, self._resource, self._build_dir = client, resource, build_dir
+        self._patience_s = WORKER_WAIT_S
 
     def describe(self) -> Environment:
         """Environment of a device worker."""
@@ -48,6 +54,9 @@ class DaskPool:
         return VisitResult.model_validate_json(answer)
 
     def _call(self, function: Any, *args: str) -> Any:
+        absent = self._wait_for_worker()
+        if absent is not None:
+            return absent
         future = self._client.submit(
             function, *args, str(self._build_dir), resources={self._resource: 1}, pure=False, retries=0
         )
@@ -57,6 +66,28 @@ class DaskPool:
             return MachineFault(cause="worker_lost", detail=str(error))
         except (FutureCancelledError, TimeoutError, OSError) as error:
             return MachineFault(cause="cluster_unreachable", detail=str(error))
+
+
+    def _wait_for_worker(self) -> MachineFault | None:
+        """A task for a device that nobody has would wait in silence for ever."""
+        deadline, said = time.monotonic() + self._patience_s, False
+        what = f"no worker with the resource {self._resource} is connected to the Dask scheduler"
+        while not self._workers():
+            if time.monotonic() >= deadline:
+                self._patience_s = 0.0  # the rest of the run does not wait as long again for each visit
+                return MachineFault(
+                    cause="no_worker", detail=f"{what}; start one: dask worker ADDRESS --resources {self._resource}=1"
+                )
+            if not said:
+                _LOG.warning("%s; waiting up to %.0f s", what, self._patience_s)
+                said = True
+            time.sleep(0.5)
+        self._patience_s = WORKER_WAIT_S
+        return None
+
+    def _workers(self) -> list[str]:
+        known = self._client.scheduler_info(n_workers=-1)["workers"]
+        return [name for name, worker in known.items() if worker.get("resources", {}).get(self._resource)]
 
 
 def describe_on_worker(build_dir: str) -> str:

@@ -7,30 +7,27 @@ runs, of several users) take turns. The process that owns the worker may be kill
 import errno
 import logging
 import os
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from fib_core.builders.compile_cpp import ensure_compiled
-from fib_core.builders.python import place
 from fib_core.builders.toolchain import ToolchainMissing
 from fib_core.device.child import Child
-from fib_core.device.contest import Contest, Outcome, Places, not_compiled
+from fib_core.device.contest import Contest, Outcome, not_compiled
 from fib_core.device.driver_build import ensure_driver
 from fib_core.device.environment import describe_cpu
+from fib_core.device.environment_cuda import describe_cuda
 from fib_core.device.faults import MachineFailure
 from fib_core.device.lock import device_lock
 from fib_core.device.referee_client import Referee
+from fib_core.device.seating import Places, Seat, compile_ahead, compile_all, places_for, seat_on, visit_directory
 from fib_core.device.zygote_client import Zygote
-from fib_core.errors import BuildError, ContractError, DeviceError
-from fib_core.jobs import job_for
+from fib_core.errors import ContractError, DeviceError
+from fib_core.jobs import job_for, timer_of
 from schemas.environment import Environment
 from schemas.evaluation import Evaluation
 from schemas.solution import Solution
@@ -45,9 +42,10 @@ _OS_CAUSES = {errno.ENOSPC: "disk_full", errno.EDQUOT: "disk_full", errno.ENOMEM
 class DeviceWorker:
     """One per device and process; a context manager. ``cache_dir`` keeps what is compiled (default FIB_HOME/build)."""
 
-    def __init__(self, cache_dir: Path | None = None) -> None:
+    def __init__(self, cache_dir: Path | None = None, device: str = "cpu") -> None:
         self._cache_dir = cache_dir or Path(os.environ.get("FIB_HOME", ".fib")).absolute() / "build"
-        self._environment = describe_cpu()
+        self._device = device
+        self._environment = describe_cpu() if device == "cpu" else describe_cuda(int(device.partition(":")[2]))
         self._zygote: Zygote | None = None
         self._kept: dict[str, Child] = {}
         self._turn = threading.Lock()
@@ -69,14 +67,8 @@ class DeviceWorker:
         return self._environment
 
     def prepare(self, solutions: Sequence[Solution], build_s: float) -> None:
-        """Compile C++ ahead on all cores; what fails is compiled again by its visit, which reports it."""
-
-        def compiled(solution: Solution) -> None:
-            with suppress(BuildError):
-                ensure_compiled(solution, self._cache_dir, build_s)
-
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            list(pool.map(compiled, [item for item in solutions if item.spec.language == "cpp"]))
+        """Compile C++ and CUDA ahead on all cores; what fails is compiled again by its visit, which reports it."""
+        compile_ahead([item for item in solutions if self._runs(item)], self._cache_dir, build_s)
 
     def warm(self) -> None:
         """Start the fork server now instead of at the first visit."""
@@ -112,59 +104,53 @@ class DeviceWorker:
         )
 
     def _measure(self, request: VisitRequest) -> list[Evaluation]:
-        broken = self._compile_all(request)
+        broken = compile_all(request, self._device, self._cache_dir)
         zygote = self._ready_zygote()
         evaluations: list[Evaluation] = []
-        with _sources() as sources, _core_for_contestants() as core, _referee(zygote, request) as referee:
+        referee = Referee(zygote, request, self._device, timer_of(self._environment))
+        with (
+            visit_directory(self._environment.device_id) as directory,
+            seat_on(self._device, self._cache_dir) as seat,
+            closing(referee),
+            ExitStack() as entered,
+        ):
             self.referee_pid = referee.pid
+            contests = [self._contest(request, referee, seat, number) for number in range(len(request.contestants))]
+            places = [self._places(directory / str(number), item) for number, item in enumerate(request.contestants)]
+            for number, contest in enumerate(contests):
+                entered.callback(contest.close)
+                if self._device != "cpu" and number not in broken:
+                    contest.start(places[number])  # contexts take tenths of a second: all at once, before any turn
             referee.open()
             for number, contestant in enumerate(request.contestants):
                 begun = datetime.now(UTC).isoformat()
-                enforced: tuple[str, ...] = ()
+                contest = contests[number]
                 if number in broken:
                     outcomes = not_compiled(request, broken[number])
                 else:
-                    outcomes, enforced = self._contest(request, referee, core, number, sources / str(number))
-                evaluations += self._evaluations(request, contestant, outcomes, begun, enforced)
+                    outcomes = contest.run(contestant, str(number), places[number])
+                    self._keep(contestant, contest)
+                evaluations += self._evaluations(request, contestant, outcomes, begun, contest.enforced)
         return evaluations
 
-    def _contest(
-        self, request: VisitRequest, referee: Referee, core: int | None, number: int, directory: Path
-    ) -> tuple[list[Outcome], tuple[str, ...]]:
-        """One contestant through all workloads; in persistent mode its process is kept for the next visit."""
-        contestant, zygote = request.contestants[number], self._ready_zygote()
-        persistent = request.mode == "persistent"
-        kept = self._kept.pop(contestant.solution_digest, None) if persistent else None
-        contest = Contest(zygote, referee, request, core, kept)
-        outcomes = contest.run(contestant, str(number), self._places(contestant, directory))
-        child = contest.keep() if persistent else None
+    def _runs(self, solution: Solution) -> bool:
+        return self._device != "cpu" or solution.spec.language != "cuda"
+
+    def _contest(self, request: VisitRequest, referee: Referee, seat: Seat, number: int) -> Contest:
+        digest = request.contestants[number].solution_digest
+        kept = self._kept.pop(digest, None) if request.mode == "persistent" else None
+        return Contest(self._ready_zygote(), referee, request, seat, kept)
+
+    def _places(self, directory: Path, contestant: Contestant) -> Places:
+        return places_for(contestant.solution, contestant.solution_digest, directory, self._cache_dir)
+
+    def _keep(self, contestant: Contestant, contest: Contest) -> None:
+        """In persistent mode the process stays for the next visit of its solution."""
+        child = contest.keep()
         if child is not None:
             self._kept[contestant.solution_digest] = child
         while len(self._kept) > _KEPT_MAX:
             self._kept.pop(next(iter(self._kept))).end()
-        return outcomes, contest.enforced
-
-    def _places(self, contestant: Contestant, directory: Path) -> Places:
-        """What is compiled is shared; sources that are imported, and scratch space, belong to this visit."""
-        scratch = directory / "scratch"
-        scratch.mkdir(parents=True)
-        if contestant.solution.spec.language == "cpp":
-            return Places(self._cache_dir, scratch)
-        place(contestant.solution, contestant.solution_digest, directory)
-        return Places(directory, scratch)
-
-    def _compile_all(self, request: VisitRequest) -> dict[int, BuildError]:
-        """Compile before anybody is timed; failures by contestant number."""
-        broken = {}
-        for number, contestant in enumerate(request.contestants):
-            if contestant.solution.spec.language == "cpp":
-                try:
-                    ensure_compiled(contestant.solution, self._cache_dir, request.limits.build_s)
-                except ToolchainMissing:
-                    raise
-                except BuildError as error:
-                    broken[number] = error
-        return broken
 
     def _evaluations(
         self,
@@ -186,6 +172,7 @@ class DeviceWorker:
                 errors=outcome.verdict.errors,
                 warmup_us=outcome.times_us[:warm],
                 samples_us=outcome.times_us[warm:],
+                second_clock_us=outcome.second_us[warm:],
                 convention="destination_passing" if passing else "value_returning",
                 cache_policy=_CACHE_POLICY,
                 input_sets=request.input_sets,
@@ -202,7 +189,7 @@ class DeviceWorker:
         if self._zygote is not None and not self._zygote.alive():
             self._drop_zygote()
         if self._zygote is None:
-            self._zygote = Zygote(ensure_driver(self._cache_dir))
+            self._zygote = Zygote(ensure_driver(self._cache_dir), self._device)
         return self._zygote
 
     def _drop_zygote(self) -> None:
@@ -224,40 +211,3 @@ def _cause(error: Exception) -> str:
     if isinstance(error, ToolchainMissing):
         return "toolchain_missing"
     return _OS_CAUSES.get(getattr(error, "errno", None) or 0, "device")
-
-
-@contextmanager
-def _referee(zygote: Zygote, request: VisitRequest) -> Iterator[Referee]:
-    """A referee that ends with the visit."""
-    referee = Referee(zygote, request)
-    try:
-        yield referee
-    finally:
-        referee.end()
-
-
-@contextmanager
-def _sources() -> Iterator[Path]:
-    """A directory for the sources that this visit imports, gone afterwards."""
-    directory = Path(tempfile.mkdtemp(prefix="fib-visit-"))
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-@contextmanager
-def _core_for_contestants() -> Iterator[int | None]:
-    """Give contestants a core of their own, where there are two: the supervising thread keeps off it meanwhile."""
-    cores = os.sched_getaffinity(0)
-    core = max(cores)
-    if len(cores) == 1:
-        yield core
-        return
-    os.sched_setaffinity(0, cores - {core})
-    try:
-        yield core
-    finally:
-        os.sched_setaffinity(0, cores)
-
-

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fib_core.adapters.flashinfer_trace_blobs import BlobFolder, BlobMissing
-from fib_core.adapters.flashinfer_trace_constraints import violations
 from fib_core.adapters.flashinfer_trace_files import Malformed
+from fib_core.constraints import violations
 from fib_core.errors import UnsupportedInput
 from fib_core.structure import generate
 from schemas.definition import Definition

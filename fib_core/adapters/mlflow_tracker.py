@@ -107,7 +107,8 @@ class MlflowTracker:
         if self._connected is None:
             _quiet()
             artifact_uri = (self.folder / "artifacts").as_uri() if self.folder else None
-            with _alone(self.folder), _faults(self.tracking_uri):
+            database = Path(self._uri.removeprefix(SQLITE)).absolute() if self.folder else None
+            with _alone(self.folder), _made_whole(database), _faults(self.tracking_uri):
                 client = _client(self.tracking_uri)
                 self._connected = client, _experiment_id(client, self._experiment, artifact_uri)
         return self._connected
@@ -123,6 +124,25 @@ def _alone(folder: Path | None) -> Iterator[None]:
     with (folder / ".lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def _made_whole(database: Path | None) -> Iterator[None]:
+    """A process killed while it makes the database leaves half of one, which MLflow never opens again: start over.
+
+    Nothing is lost: no run is logged before the making has ended, and a database that was once whole has no marker.
+    """
+    if database is None:
+        yield
+        return
+    unfinished = database.with_name(f".{database.name}.unfinished")
+    if unfinished.exists():
+        for path in database.parent.glob(f"{database.name}*"):
+            path.unlink()
+    if not database.exists():
+        unfinished.touch()
+    yield
+    unfinished.unlink(missing_ok=True)
 
 
 def _quiet() -> None:

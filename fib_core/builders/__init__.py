@@ -30,4 +30,8 @@ def load(solution: Solution, solution_digest: str, cache_dir: Path) -> Callable[
         from fib_core.builders import cpp
 
         return cpp.build(solution, solution_digest, cache_dir)
-    raise BuildError(f"language {language!r} cannot be built on this device; supported: python, triton, cpp")
+    if language == "cuda":
+        from fib_core.builders import cuda
+
+        return cuda.build(solution, solution_digest, cache_dir)
+    raise BuildError(f"language {language!r} cannot be built on this device; supported: python, triton, cpp, cuda")

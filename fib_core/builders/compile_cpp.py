@@ -19,7 +19,7 @@ from fib_core.errors import BuildError
 from schemas.solution import Solution
 
 MODULE_NAME = "fib_solution"
-_LIBRARY = f"{MODULE_NAME}.so"
+LIBRARY = f"{MODULE_NAME}.so"
 _ALLOWED = re.compile(r"-(O[0-3sgz]?|Ofast|f[a-z0-9=-]+|m[a-z0-9=.-]+|D[A-Za-z_]\w*(=[\w.+-]*)?|std=[a-z0-9+]+)")
 # Look like -f options but load code into the compiler or write elsewhere.
 _REFUSED = ("-fplugin", "-fdump", "-fprofile", "-fsanitize", "-fuse-ld")
@@ -30,7 +30,7 @@ def ensure_compiled(solution: Solution, cache_dir: Path, build_s: float) -> Path
     """Path of the shared object, compiled at most once per content and toolchain, whoever else compiles now."""
     options = _checked_options(solution)
     target = cache_dir / artefact_key(solution, options)
-    return once(target, lambda directory: _compile(solution, options, directory, build_s)) / _LIBRARY
+    return once(target, lambda directory: _compile(solution, options, directory, build_s)) / LIBRARY
 
 
 def artefact_key(solution: Solution, options: tuple[str, ...]) -> str:
@@ -56,14 +56,14 @@ def _compile(solution: Solution, options: tuple[str, ...], directory: Path, buil
         command = [sys.executable, "-m", "fib_core.builders.compile_torch", str(directory), *options, "--", *units]
     else:
         flags = [*toolchain.BASE_FLAGS, *options, f"-I{sources}"]
-        output = ["-o", str(directory / _LIBRARY)]
+        output = ["-o", str(directory / LIBRARY)]
         command = [toolchain.compiler(), *flags, *units, *output, *toolchain.ffi_flags()]
-    code, log = _run(command, build_s)
-    if code != 0 or not (directory / _LIBRARY).exists():
+    code, log = run_compiler(command, build_s)
+    if code != 0 or not (directory / LIBRARY).exists():
         raise BuildError(f"{solution.entry_file} does not compile (exit {code})", log=log.replace(f"{sources}/", ""))
 
 
-def _run(command: list[str], limit_s: float) -> tuple[int, str]:
+def run_compiler(command: list[str], limit_s: float) -> tuple[int, str]:
     """Exit code and output; the whole process group dies at the limit."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True

@@ -16,7 +16,11 @@ _BUILD_S = 120.0
 
 def build(solution: Solution, solution_digest: str, cache_dir: Path) -> Callable[..., Any]:
     """Load the shared object, compiling it first if this content was never compiled with this toolchain."""
-    library = ensure_compiled(solution, cache_dir, _BUILD_S)
+    return entry_of(solution, ensure_compiled(solution, cache_dir, _BUILD_S))
+
+
+def entry_of(solution: Solution, library: Path) -> Callable[..., Any]:
+    """The entry point that a compiled solution exports."""
     module = _torch_module(library) if solution.spec.binding == "torch" else _ffi_module(library)
     entry = getattr(module, solution.entry_symbol, None)
     if entry is None:

@@ -30,22 +30,24 @@ class ArenaLate(TimeoutError):
 
 @dataclass(frozen=True)
 class Exchange:
-    """One order and its answer: wall time from "go" to "done", CPU time that the process used meanwhile."""
+    """One order and its answer, with the referee's own clock at "go" and at "done"."""
 
     answer: wire.Answer
-    wall_ns: int
-    cpu_ns: int
+    sent_ns: int
+    received_ns: int
+
+    @property
+    def wall_ns(self) -> int:
+        """From "go" to "done"."""
+        return self.received_ns - self.sent_ns
 
 
 @dataclass(frozen=True)
-class Pause:
-    """Between an answer and the next order: CPU time of the process and its children, and wall time.
+class Rest:
+    """A moment in which the driver sleeps: CPU time so far of the process and its living children, and the time."""
 
-    The driver sleeps in a pause, so whatever works then is the candidate's.
-    """
-
-    background_ns: int
-    wall_ns: int
+    cpu_ns: int
+    at_ns: int
 
 
 class Arena:
@@ -57,8 +59,6 @@ class Arena:
         self._count = 0
         self._pid = pid
         self._clock = (~pid << 3) | 2  # the kernel's name for the CPU clock of another process
-        self._left_ns = time.perf_counter_ns()
-        self._background_ns = 0
         self._socket.send(self._key)
 
     def tell(self, packet: bytes, fds: Sequence[int] = ()) -> None:
@@ -71,25 +71,21 @@ class Arena:
         except OSError as error:
             raise ArenaGone(str(error)) from error
 
-    def settle(self) -> None:
-        """Whatever was used up to now (imports, start-up) is nobody's call."""
-        self._background_ns = self._cpu_ns() + _children_ns(self._pid)
-        self._left_ns = time.perf_counter_ns()
-
-    def pause(self) -> Pause:
-        """What went on in the process since its last answer; asked before the next order."""
-        worked = self._cpu_ns() + _children_ns(self._pid) - self._background_ns
-        return Pause(max(0, worked), time.perf_counter_ns() - self._left_ns)
+    def rest(self) -> Rest:
+        """The kernel's count of CPU time is exact only for who sleeps: asked between an answer and the next order."""
+        try:
+            cpu_ns = time.clock_gettime_ns(self._clock)
+        except OSError:
+            cpu_ns = 0  # it is gone; the socket says so
+        return Rest(cpu_ns + _children_ns(self._pid), time.perf_counter_ns())
 
     def ask(self, packet: bytes, limit_s: float) -> Exchange:
         """Send an order and wait for its answer."""
-        cpu = self._cpu_ns()
-        started = time.perf_counter_ns()
+        sent_ns = time.perf_counter_ns()
         self.tell(packet)
         body = self._receive(limit_s)
-        ended = time.perf_counter_ns()
-        cpu = self._cpu_ns() - cpu
-        return Exchange(self._parse(body), ended - started, cpu)
+        received_ns = time.perf_counter_ns()
+        return Exchange(self._parse(body), sent_ns, received_ns)
 
     def close(self) -> None:
         """Hang up."""
@@ -118,12 +114,6 @@ class Arena:
         if answer is None:
             raise ArenaForged("the driver's answer does not parse")
         return answer
-
-    def _cpu_ns(self) -> int:
-        try:
-            return time.clock_gettime_ns(self._clock)
-        except OSError:
-            return 0  # it is gone; the socket says so
 
 
 def _children_ns(pid: int) -> int:

@@ -8,10 +8,12 @@ import json
 import secrets
 from typing import Any
 
-from fib_core.device import clocks, sampling, wire
-from fib_core.device.arena import Arena, Exchange, Pause
-from fib_core.device.case import Case
+from fib_core.device import clocks, device_clocks, sampling, wire
+from fib_core.device.arena import Arena, Exchange
+from fib_core.device.case import Case, on_host
+from fib_core.device.clocks import Turn
 from fib_core.device.compare import Finding, compare
+from fib_core.device.faults import RefereeFailed
 from fib_core.device.ground import Ground
 from fib_core.device.inputs import secret_seed
 from fib_core.device.verdict import Verdict, cheated, merge_figures, of_failure, of_problem
@@ -32,7 +34,7 @@ class Bout:
         self.ground = Ground(case, static, first, destination)
         self._errors: dict[str, ErrorFigures] = {}
         self._exchanges: list[Exchange] = []
-        self._pauses: list[Pause] = []
+        self._turns: list[Turn] = []
         self._kept: tuple[int, Any] | None = None
         self.log = ""
         self.left = False
@@ -48,40 +50,56 @@ class Bout:
     def run(self, arena: Arena, limit_s: float) -> Verdict:
         """All calls, or up to the first that is wrong. Raises the arena's exceptions."""
         arena.tell(self.ground.packet, self.ground.fds)
-        arena.settle()
         places = (0, 0)
         for number, chosen in enumerate(self.case.calls):
-            if self._kept is not None and self.ground.output_differs(*self._kept):
+            if self._kept is not None and not self.ground.on_device and self.ground.output_differs(*self._kept):
                 return _changed(number - 1)
             self.ground.stage(self.case.inputs(chosen))
-            verdict = self._primed(arena, number, places, limit_s) if number else None
-            # The last output block is what the driver holds the last output against: never that one.
-            others = secrets.randbelow(self.ground.blocks), 1 + secrets.randbelow(self.ground.blocks - 1)
-            places = others[0], (places[1] + others[1]) % self.ground.blocks
-            verdict = verdict or self._call(arena, number, chosen, places, limit_s)
+            before = places
+            # Never the last ones: stale contents must not look right, and the driver compares with the last output.
+            steps = [1 + secrets.randbelow(self.ground.blocks - 1) for _ in places]
+            places = (places[0] + steps[0]) % self.ground.blocks, (places[1] + steps[1]) % self.ground.blocks
+            turn = self._on_device if self.ground.on_device else self._on_host
+            verdict = turn(arena, number, before, places, limit_s) or self._looked_at(number, chosen, *places)
             if verdict is not None:
                 return verdict
         return self._ended(arena, limit_s)
 
-    def _primed(self, arena: Arena, number: int, places: tuple[int, int], limit_s: float) -> Verdict | None:
-        """Short calls are repeated on contents that were seen: after a pause the first call pays for cold caches."""
-        self._pauses.append(arena.pause())
-        last_ns = self._exchanges[-1].answer.elapsed_ns
-        count = next((count for bound_ns, count in _PRIMES if last_ns < bound_ns), 0)
-        exchange = arena.ask(wire.prime(number, count, self._bases(*places)[:2]), limit_s - self.spent_s)
-        self._exchanges.append(exchange)
-        return self._answered(exchange.answer, number, places[0])
-
-    def _call(
-        self, arena: Arena, number: int, chosen: int, places: tuple[int, int], limit_s: float
+    def _on_host(
+        self, arena: Arena, number: int, before: tuple[int, int], places: tuple[int, int], limit_s: float
     ) -> Verdict | None:
+        """Short calls are repeated on contents that were seen: after a pause the first call pays for cold caches."""
+        last_ns = self._turns[-1].elapsed_ns if self._turns else 0
+        count = next((count for bound_ns, count in _PRIMES if 0 < last_ns < bound_ns), 0)
+        rest = arena.rest()
+        primed = self._ask(arena, wire.prime(number, count, self._bases(*before)[:2]), limit_s)
+        verdict = self._answered(primed.answer, number, before[0])
+        if verdict is not None:
+            return verdict
         self.ground.fill(*places)
-        order = wire.go(number, 1, self._bases(*places), self._seed(number), _NO_SOFT_LIMIT_S)
+        called = self._ask(arena, self._order(number, places), limit_s)
+        verdict = self._answered(called.answer, number, places[0])
+        if verdict is None:
+            self._turns.append(Turn(rest, primed, count, called, arena.rest()))
+            if not self.ground.as_returned(places[1], called.answer.digest):
+                return _changed(number)
+        return verdict
+
+    def _on_device(
+        self, arena: Arena, number: int, before: tuple[int, int], places: tuple[int, int], limit_s: float
+    ) -> Verdict | None:
+        """A device is kept busy by its own clock and needs no priming."""
+        self.ground.fill(*places)
+        called = self._ask(arena, self._order(number, places), limit_s)
+        return self._answered(called.answer, number, places[0])
+
+    def _order(self, number: int, places: tuple[int, int]) -> bytes:
+        return wire.go(number, 1, self._bases(*places), self._seed(number), _NO_SOFT_LIMIT_S)
+
+    def _ask(self, arena: Arena, order: bytes, limit_s: float) -> Exchange:
         exchange = arena.ask(order, limit_s - self.spent_s)
-        arena.settle()
         self._exchanges.append(exchange)
-        verdict = self._answered(exchange.answer, number, places[0])
-        return verdict or self._looked_at(number, chosen, *places)
+        return exchange
 
     @property
     def spent_s(self) -> float:
@@ -90,8 +108,17 @@ class Bout:
 
     @property
     def times_ns(self) -> list[int]:
-        """The driver's time of every call that ended."""
-        return [item.answer.elapsed_ns for item in self._exchanges if item.answer.result == wire.OK]
+        """The time of every call that ended, by the clock that the Job names."""
+        timed = [item.answer for item in self._exchanges if item.answer.result == wire.OK]
+        if not self.ground.on_device:
+            return [answer.elapsed_ns for answer in timed]
+        return [device_clocks.primary_ns(answer, self.case.options["timer"]) for answer in timed]
+
+    @property
+    def second_ns(self) -> list[int]:
+        """On a device: the same calls by events."""
+        timed = [item.answer for item in self._exchanges if item.answer.result == wire.OK]
+        return [answer.event_ns for answer in timed] if self.ground.on_device else []
 
     def _bases(self, block: int, output_block: int) -> tuple[int, int, int]:
         size = self.ground.output.total_bytes
@@ -117,13 +144,15 @@ class Bout:
         return None
 
     def _looked_at(self, number: int, chosen: int, block: int, output_block: int) -> Verdict | None:
-        """Inputs, red zones, values: in this order."""
-        verdict = self._mutation(block)
-        if verdict is None and self.ground.overrun(output_block):
-            verdict = cheated("red_zone", f"call {number} wrote outside its output")
-        if verdict is not None:
-            return verdict
-        if self.ground.writes_in_place:
+        """Late writes of the call before (on a device: copied again meanwhile), inputs, red zones, values."""
+        signs = self.ground.signs(block, output_block, self._kept if self.ground.on_device else None)
+        if signs.late:
+            return _changed(number - 1)
+        if signs.mutated:
+            return self._mutation(block)
+        if signs.overrun:
+            return cheated("red_zone", f"call {number} wrote outside its output")
+        if self.ground.writes_in_place or self.ground.on_device:
             self._kept = output_block, self.ground.output_bytes(output_block)
         finding = self._finding(chosen, output_block)
         if finding is None:
@@ -146,7 +175,13 @@ class Bout:
         if last.answer.changed or late:
             return _changed(len(self._exchanges) - 1)
         moved = self.ground.output.total_bytes
-        suspicion = clocks.suspicion(self._exchanges, self._pauses, moved)
+        if self.ground.on_device:
+            fault = device_clocks.missing(self._exchanges, self.case.options["timer"])
+            if fault is not None:
+                raise RefereeFailed(fault)
+            suspicion = device_clocks.suspicion(self._exchanges)
+        else:
+            suspicion = clocks.suspicion(self._turns, moved, self.case.options["warmup_count"])
         mutation = self._mutation(None)
         if mutation is not None:
             return mutation
@@ -157,8 +192,8 @@ class Bout:
     def _finding(self, chosen: int, output_block: int) -> Finding | None:
         outputs = self.ground.outputs(output_block)
         if self.case.samples:
-            rows = sampling.Rows.of(self.case.inputs(chosen))
-            draws = next(iter(outputs.values()))
+            rows = sampling.Rows.of(on_host(self.case.inputs(chosen)))
+            draws = next(iter(outputs.values())).cpu()
             return sampling.mask_finding(rows, self.case.limits(chosen), draws.reshape(1, -1))
         definition = self.case.definition
         incumbent = self.case.options["incumbent_errors"].get(self.case.workload.digest, {})

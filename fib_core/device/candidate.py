@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from fib_core.builders import load
-from fib_core.device import sandbox
+from fib_core.device import sandbox, scratch
 from fib_core.device.channel import Channel
+from fib_core.device.device_clock import DeviceClock
 from fib_core.device.driver import Driver, failure_of
 from fib_core.errors import BuildError, EntryPointError
 from schemas.solution import Solution
@@ -27,13 +28,15 @@ def main(channel: Channel, log_fd: int, options: dict[str, Any]) -> None:
     """Serve one conversation; returns when the supervisor hangs up."""
     os.setsid()
     sandbox.redirect_output(log_fd)
-    scratch = options["scratch"]
-    os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR"), scratch)
-    limits = sandbox.CandidateLimits(options["core"], options["memory_bytes"], writable=(scratch,))
+    place = options["scratch"]
+    scratch.settle(Path(place))
+    on_host = options["device"] == "cpu"
+    limits = sandbox.CandidateLimits(options["core"], options["memory_bytes"], (place,), address_space=on_host)
     enforced = sandbox.confine(limits)
     torch.set_num_threads(1)
+    clock = None if on_host else DeviceClock(options["device"], Path(options["clock"]))
     _, fds = channel.receive()
-    driver = Driver(fds[0])
+    driver = Driver(fds[0], clock)
     channel.send({"enforced": enforced})
     entry: Entry | None = None
     while True:

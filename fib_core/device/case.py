@@ -9,6 +9,7 @@ import torch
 
 from fib_core.device import regions, sampling
 from fib_core.device.inputs import InputSource
+from fib_core.device.memory import memory_of
 from fib_core.device.reference import compile_reference, expected_outputs
 from fib_core.errors import ContractError
 from schemas.definition import Definition
@@ -21,7 +22,8 @@ class Case:
     def __init__(self, definition: Definition, workload: Workload, options: dict[str, Any]) -> None:
         self.definition, self.workload, self.options = definition, workload, options
         self.samples = any(rule.kind == "samples" for rule in definition.policy.outputs.values())
-        self._source = InputSource(definition, workload, options["seed"], options["blob_root"])
+        self.memory = memory_of(options["device"])
+        self._source = InputSource(definition, workload, options["seed"], options["blob_root"], options["device"])
         self._inputs: dict[int, dict[str, Any]] = {}
         self._expected: dict[int, dict[str, Any]] = {}
         self._limits: dict[int, Any] = {}
@@ -63,13 +65,14 @@ class Case:
     def limits(self, index: int) -> Any:
         """Smallest legal probability per row of one set of a sampling definition."""
         if index not in self._limits:
-            self._limits[index] = sampling.thresholds(sampling.Rows.of(self.inputs(index)), sampling.MASK_SLACK)
+            rows = sampling.Rows.of(on_host(self.inputs(index)))
+            self._limits[index] = sampling.thresholds(rows, sampling.MASK_SLACK)
         return self._limits[index]
 
     def liveliest_row(self) -> int:
         """The row of set 0 that tells most about a sampler."""
         if self._row is None:
-            self._row = sampling.liveliest_row(sampling.Rows.of(self.inputs(0)))
+            self._row = sampling.liveliest_row(sampling.Rows.of(on_host(self.inputs(0))))
         return self._row
 
     def output_layout(self) -> regions.Layout:
@@ -77,6 +80,11 @@ class Case:
         specs = self.definition.outputs
         shapes = {name: self.definition.shape_of(name, self.workload.axes) or () for name in specs}
         return regions.plan((name, spec.dtype, shapes[name]) for name, spec in specs.items())
+
+
+def on_host(values: dict[str, Any]) -> dict[str, Any]:
+    """Tensors on the host: what few numbers need is not worth a kernel launch each."""
+    return {name: value.cpu() if isinstance(value, torch.Tensor) else value for name, value in values.items()}
 
 
 def _shaped(expected: Any, slot: regions.Slot) -> Any:

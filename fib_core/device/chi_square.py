@@ -1,9 +1,9 @@
 """Pearson's chi-square on counts, calibrated where expectations are as small as ten.
 
 In: observed and expected counts per cell. Out: p-values of both tails, critical values, power. Pure. The statistic's
-own mean, variance and skewness (Haldane 1937 for the variance; the third cumulant of independent Poisson cells, which
-is not below the multinomial's) enter a Pearson III tail: with large expectations it is the chi-square tail itself.
-With fewer than five degrees of freedom one rare cell decides and no smooth tail fits: there the likelihood ratio is
+own mean, variance (Haldane 1937) and skewness (that of independent Poisson cells) enter a Pearson III tail: with large
+expectations it is the chi-square tail itself.
+With fewer than ten degrees of freedom one rare cell decides and no smooth tail fits: there the likelihood ratio is
 held against the bound of Agrawal (2020, "Finite-sample concentration of the multinomial in relative entropy").
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 EXPECTATION_MIN = 10.0
-FREEDOM_MIN = 5  # below: the bound
+FREEDOM_MIN = 10  # below: the bound
 EVEN_FREEDOM_MIN = 15  # fewer cells may well come out even: nothing to report
 
 

@@ -108,18 +108,16 @@ class Child:
         next_look = time.monotonic() + _POLL_S
         while True:
             ready = {fd for fd, _ in poll.poll(_POLL_S * 1000)}
-            for fd in ready & logs.keys():
-                if not logs[fd]._drain():
-                    poll.unregister(fd)
+            for fd in [fd for fd in ready & logs.keys() if not logs[fd]._drain()]:
+                poll.unregister(fd)
             if self._channel.fileno() in ready:
                 return
             if self._zygote.fileno() in ready:
                 self._zygote.pump()
-            now = time.monotonic()
-            if now >= next_look:
+            if time.monotonic() >= next_look:
                 self._check_sizes(watched)
-                next_look = now + _POLL_S
-            if now > deadline:
+                next_look = time.monotonic() + _POLL_S
+            if time.monotonic() > deadline:
                 self._kill()
                 raise Death("timeout", f"no answer within {limit_s:.3g} s")
 

@@ -1,60 +1,100 @@
 """Two independent clocks: do the driver's samples fit what the referee saw from outside?
 
-In: exchanges and pauses. Out: a suspicion as (rule, reason), or None. Pure. Bounds are one-sided and taken over the best
-call, and CPU time is compared where waiting must not count: a busy host alone raises no suspicion.
+In: turns. Out: a suspicion as (rule, reason), or None. Pure. Medians over the timed calls, and CPU time where waiting
+must not count: a busy host alone raises no suspicion. Whoever is suspected is asked again in a fresh process before it
+is a verdict.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
-from fib_core.device import wire
-from fib_core.device.arena import Exchange, Pause
+from fib_core.device.arena import Exchange, Rest
 
-# Between "go" and "done" the driver also makes tensors, seeds and copies: tens of microseconds, and a copy.
-_OVERHEAD_NS = 300_000
+# Around the calls the driver also makes tensors, seeds, copies and stays awake for the next order, up to 200 us.
+_OVERHEAD_NS = 500_000
 _COPY_NS_PER_BYTE = 1.0
 _OVERHEAD_SHARE = 0.25
+# By the driver's own clock, with nobody to wait for: before and after the call.
+_EDGE_NS = 120_000
 _TICK_NS = 1_000
 # Threads that end, or wait with a time-out, use a little; whoever works uses the whole pause.
 _BACKGROUND_NS = 1_000_000
 _BACKGROUND_SHARE = 0.2
 _CORES = 1.3
 
+Suspicion = tuple[str, str] | None
 
-def suspicion(
-    exchanges: Sequence[Exchange], pauses: Sequence[Pause], copied_bytes: int, threads: int = 1
-) -> tuple[str, str] | None:
+
+@dataclass(frozen=True)
+class Turn:
+    """One call with what led to it: rest, priming calls, the call itself, rest again."""
+
+    before: Rest
+    primed: Exchange
+    primes: int
+    called: Exchange
+    after: Rest
+
+    @property
+    def elapsed_ns(self) -> int:
+        """The driver's time of the call."""
+        return self.called.answer.elapsed_ns
+
+    @property
+    def cpu_ns(self) -> int:
+        """CPU time from rest to rest."""
+        return self.after.cpu_ns - self.before.cpu_ns
+
+
+def suspicion(turns: Sequence[Turn], copied_bytes: int, warmups: int, threads: int = 1) -> Suspicion:
     """The first thing that does not fit."""
-    timed = [item for item in exchanges if item.answer.result == wire.OK and item.answer.elapsed_ns > 0]
+    timed = turns[warmups:] or turns
     if not timed:
         return None
-    found = _longer_than_seen(timed) or _hidden(timed, copied_bytes)
-    return found or _background(pauses) or _cores(timed, threads)
+    found = _longer_than_seen(turns) or _edges(timed, copied_bytes) or _hidden(timed, copied_bytes)
+    return found or _background(turns) or _cores(timed, threads)
 
 
-def _longer_than_seen(timed: Sequence[Exchange]) -> tuple[str, str] | None:
-    for item in timed:
-        if item.answer.elapsed_ns > item.wall_ns + _TICK_NS:
-            return "clock", f"a call reported {item.answer.elapsed_ns} ns, but its answer came after {item.wall_ns} ns"
+def _longer_than_seen(turns: Sequence[Turn]) -> Suspicion:
+    for turn in turns:
+        if turn.elapsed_ns > turn.called.wall_ns + _TICK_NS:
+            return "clock", f"a call reported {turn.elapsed_ns} ns, but its answer came after {turn.called.wall_ns} ns"
     return None
 
 
-def _hidden(timed: Sequence[Exchange], copied_bytes: int) -> tuple[str, str] | None:
+def _edges(timed: Sequence[Turn], copied_bytes: int) -> Suspicion:
+    """Something ran before the start or after the end of most calls: finalizers, pages that compute when read."""
+    allowed = _EDGE_NS + _COPY_NS_PER_BYTE * copied_bytes
+    answers = [turn.called.answer for turn in timed]
+    edges = {"before": [item.head_ns for item in answers], "after": [item.tail_ns for item in answers]}
+    for name, spent in edges.items():
+        if median(spent) > allowed:
+            return "hidden_time", f"{median(spent) / 1e3:.0f} us passed {name} the timed part of most calls"
+    return None
+
+
+def _hidden(timed: Sequence[Turn], copied_bytes: int) -> Suspicion:
+    """CPU time, children's included, beyond what the calls reported."""
     allowed = _OVERHEAD_NS + _COPY_NS_PER_BYTE * copied_bytes
-    excess = [item.cpu_ns - item.answer.elapsed_ns * (1 + _OVERHEAD_SHARE) for item in timed]
-    if min(excess) <= allowed:
+    excess = median(turn.cpu_ns - turn.elapsed_ns * (1 + turn.primes) * (1 + _OVERHEAD_SHARE) for turn in timed)
+    if excess <= allowed:
         return None
-    return "hidden_time", f"every call used at least {min(excess) / 1e3:.0f} us of CPU beyond the time it reported"
+    return "hidden_time", f"most calls used {excess / 1e3:.0f} us of CPU more than they reported"
 
 
-def _background(pauses: Sequence[Pause]) -> tuple[str, str] | None:
-    worked, paused = sum(item.background_ns for item in pauses), sum(item.wall_ns for item in pauses)
+def _background(turns: Sequence[Turn]) -> Suspicion:
+    pairs = list(pairwise(turns))
+    worked = sum(later.before.cpu_ns - earlier.after.cpu_ns for earlier, later in pairs)
+    paused = sum(later.before.at_ns - earlier.after.at_ns for earlier, later in pairs)
     if worked <= _BACKGROUND_NS + _BACKGROUND_SHARE * paused:
         return None
     return "hidden_time", f"threads or children worked {worked / 1e3:.0f} us in {paused / 1e3:.0f} us between calls"
 
 
-def _cores(timed: Sequence[Exchange], threads: int) -> tuple[str, str] | None:
-    shares = [item.cpu_ns / (item.wall_ns + 1e6) for item in timed]
+def _cores(timed: Sequence[Turn], threads: int) -> Suspicion:
+    shares = [turn.cpu_ns / (turn.primed.wall_ns + turn.called.wall_ns + 1e6) for turn in timed]
     if min(shares) <= _CORES * threads:
         return None
     return "hidden_time", f"every call kept {min(shares):.1f} cores busy, {threads} allowed"

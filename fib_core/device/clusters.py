@@ -2,7 +2,7 @@
 
 In: a boolean tensor of mismatches, the rule. Out: a sentence, or None. A line (row or column) is condemned when more
 than ``cluster_ratio_max`` of it is wrong and scattered errors at the allowed rate would not do that to any of the lines
-once in a million outputs. Lines too short for that are condemned together, when too many are wrong by half.
+once in a million outputs. Lines too short for that are condemned together, when too many are wrong by half or whole.
 """
 
 import math
@@ -34,10 +34,10 @@ def _lines(counts: Any, length: int, name: str, rule: OutputRule) -> str | None:
         return f"{worst / length:.2f} of the elements of one {name} are wrong"
     if limit <= length:
         return None
-    half = max(2, math.ceil(length / 2))
-    bad = int((counts >= half).sum())
-    if bad and _upper_tail(bad, lines, _upper_tail(half, length, rate)) <= _CHANCE:
-        return f"{bad} of {lines} {name}s of {length} elements are wrong by half or more"
+    for least in sorted({max(2, math.ceil(length / 2)), length}):
+        bad = int((counts >= least).sum())
+        if bad and _upper_tail(bad, lines, _upper_tail(least, length, rate)) <= _CHANCE / 2:
+            return f"{bad} of {lines} {name}s have {least} or more of their {length} elements wrong"
     return None
 
 

@@ -6,13 +6,13 @@ verdicts only; a referee's or zygote's death is raised.
 
 import socket
 import time
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fib_core.device.channel import close_all
 from fib_core.device.child import Child, Death
 from fib_core.device.referee_client import Duel, Referee
+from fib_core.device.seating import Places, Seat
 from fib_core.device.verdict import Verdict, cheated, of_death, of_failure
 from fib_core.device.zygote_client import Zygote
 from fib_core.errors import BuildError
@@ -31,14 +31,7 @@ class Outcome:
     log: str = ""
     draws: int | None = None
     power: float | None = None
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where the contestant's code was put for it, and the only directory that it may write to."""
-
-    built: Path
-    scratch: Path
+    second_us: tuple[float, ...] = ()
 
 
 @dataclass
@@ -53,15 +46,20 @@ class Contest:
     """Runs one contestant; makes fresh processes as needed."""
 
     def __init__(
-        self, zygote: Zygote, referee: Referee, request: VisitRequest, core: int | None, kept: Child | None = None
+        self, zygote: Zygote, referee: Referee, request: VisitRequest, seat: Seat, kept: Child | None = None
     ) -> None:
-        self._zygote, self._referee, self._request, self._core = zygote, referee, request, core
+        self._zygote, self._referee, self._request, self._seat = zygote, referee, request, seat
         self._child: Child | None = None
         self._kept = kept
+        self._started: Child | None = None
         self._budget = _Budget(request.limits.visit_s)
         self._readable = False
         self._served = 0
         self.enforced: tuple[str, ...] = ()
+
+    def start(self, places: Places) -> None:
+        """Fork ahead of time: what a fresh process does for itself (a CUDA context) is done before anybody's turn."""
+        self._started = self._fork(places)
 
     def run(self, contestant: Contestant, salt: str, places: Places) -> list[Outcome]:
         """Outcomes in the order of the workloads."""
@@ -79,7 +77,14 @@ class Contest:
         finally:
             if self._request.mode == "isolated":
                 self._discard()
+            self.close()
         return outcomes
+
+    def close(self) -> None:
+        """End a process that was started and never had its turn."""
+        if self._started is not None:
+            self._started.end()
+            self._started = None
 
     def keep(self) -> Child | None:
         """The process as it is after a run in persistent mode, if it lives; it is the caller's to end."""
@@ -113,8 +118,13 @@ class Contest:
         outcome = self._duel(Duel(index, salt, passing, self._budget.left_s))
         if outcome.verdict.status is Status.PASSED and self._request.sampling_draws and self._referee.samples:
             drawn = self._duel(Duel(index, salt, passing, self._request.limits.visit_s, draws=True))
-            outcome = replace(drawn, times_us=outcome.times_us)
+            outcome = replace(drawn, times_us=outcome.times_us, second_us=outcome.second_us)
         return False, outcome
+
+    def _fork(self, places: Places) -> Child:
+        memory_bytes = self._request.limits.memory_bytes
+        options = asdict(self._seat) | {"memory_bytes": memory_bytes, "scratch": str(places.scratch)}
+        return Child(self._zygote, "candidate", options, memory_bytes)
 
     def _reunited(self) -> bool:
         """Bring a kept process before this visit's referee."""
@@ -128,9 +138,8 @@ class Contest:
         return True
 
     def _load(self, contestant: Contestant, places: Places) -> Outcome | None:
-        limits = self._request.limits
-        options = {"core": self._core, "memory_bytes": limits.memory_bytes, "scratch": str(places.scratch)}
-        child = self._child = Child(self._zygote, "candidate", options, limits.memory_bytes)
+        child = self._child = self._started or self._fork(places)
+        self._started = None
         met = self._meet(child)
         if isinstance(met, Outcome):
             return met
@@ -171,12 +180,12 @@ class Contest:
             return self._broken_off(child, reply["ended"])
         last = order.workload + 1 == len(self._request.workloads)
         verdict = self._tampering(child, last) or Verdict.parse(reply)
-        times_us = tuple(taken / 1e3 for taken in reply["times_ns"])
+        times_us, second_us = (tuple(taken / 1e3 for taken in reply[name]) for name in ("times_ns", "second_ns"))
         if verdict.status in (Status.RUNTIME_ERROR, Status.CHEATED):
-            return replace(self._failed(verdict, reply["log"]), times_us=times_us)
+            return replace(self._failed(verdict, reply["log"]), times_us=times_us, second_us=second_us)
         log = self._log()
         self._ask({})  # the process has left the workload, or is gone: its verdict stands
-        return Outcome(verdict, times_us, log, reply.get("draws"), reply.get("power"))
+        return Outcome(verdict, times_us, log, reply.get("draws"), reply.get("power"), second_us)
 
     def _tampering(self, child: Child, whole: bool) -> Verdict | None:
         """Native code that measures, changed since the fork; not asked where the host does not let us look."""

@@ -11,7 +11,7 @@ import torch
 from fib_core.device import sampling, wire
 from fib_core.device.arena import Arena
 from fib_core.device.bout import Bout
-from fib_core.device.case import Case
+from fib_core.device.case import Case, on_host
 from fib_core.device.ground import Ground
 from fib_core.device.inputs import secret_seed
 from fib_core.device.verdict import Verdict, cheated
@@ -31,7 +31,7 @@ class DrawBout(Bout):
         row, inputs = self.case.liveliest_row(), self.case.inputs(0)
         batch = inputs["probs"].shape[0]
         one = {n: v[row : row + 1] for n, v in inputs.items()}  # Rows.of took no scalars
-        self._rows = sampling.Rows.of(one)
+        self._rows = sampling.Rows.of(on_host(one))
         self._repeated = {n: v.repeat(batch, *[1] * (v.dim() - 1)) for n, v in one.items()}
         self._calls = max(2, -(-self.case.options["sampling_draws"] // batch))
         static = {name: self._repeated[name] for name in self.case.definition.static}
@@ -47,7 +47,7 @@ class DrawBout(Bout):
         exchange = arena.ask(order, limit_s * 5 / 4)
         self._exchanges.append(exchange)
         verdict = self._answered(exchange.answer, exchange.answer.made, 0) or self._mutation(0)
-        if verdict is None and self.ground.overrun(0, self._calls):
+        if verdict is None and self.ground.signs(0, 0, None, self._calls).overrun:
             verdict = cheated("red_zone", "a call wrote outside its output")
         if verdict is not None:
             return verdict
@@ -62,7 +62,7 @@ class DrawBout(Bout):
 
     def _distribution(self, made: int) -> Any:
         calls = [next(iter(self.ground.outputs(block).values())) for block in range(made)]
-        draws = torch.stack([drawn.reshape(-1).to(torch.int64) for drawn in calls])
+        draws = torch.stack([drawn.reshape(-1).to(torch.int64) for drawn in calls]).cpu()
         limits = sampling.thresholds(self._rows, sampling.MASK_SLACK)
         finding = sampling.mask_finding(self._rows, limits, draws.reshape(-1, 1))
         self.draws = draws.numel()

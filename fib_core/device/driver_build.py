@@ -15,11 +15,12 @@ _SOURCES = Path(__file__).parent / "native"
 _FLAGS = ("-O2", "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden")
 _READ_ONLY_TABLES = ("-Wl,-z,relro", "-Wl,-z,now")
 _LIBRARY = "fib_driver.so"
+_CLOCK = "fib_cuda_clock.so"
 _BUILD_S = 120
 
 
 def ensure_driver(cache_dir: Path) -> Path:
-    """Path of the compiled driver."""
+    """Path of the compiled driver; the clock library for CUDA devices lies beside it (:func:`clock_beside`)."""
     compiler = toolchain.compiler()
     parts = [toolchain.compiler_version(compiler).encode(), *(item.encode() for item in _FLAGS)]
     parts += [path.read_bytes() for path in sorted(_SOURCES.iterdir())]
@@ -27,9 +28,15 @@ def ensure_driver(cache_dir: Path) -> Path:
     return once(cache_dir / f"driver-{key}", lambda directory: _compile(compiler, directory)) / _LIBRARY
 
 
+def clock_beside(driver: Path) -> Path:
+    """The clock library that was compiled with this driver."""
+    return driver.parent / _CLOCK
+
+
 def _compile(compiler: str, directory: Path) -> None:
-    source, target = str(_SOURCES / "driver.cpp"), str(directory / _LIBRARY)
-    command = [compiler, *_FLAGS, *_READ_ONLY_TABLES, source, "-o", target]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_S, check=False)
-    if done.returncode != 0:
-        raise DeviceError(f"the measuring driver does not compile with {compiler}: {done.stderr[-2000:]}")
+    for source, library in (("driver.cpp", _LIBRARY), ("cuda_clock.cpp", _CLOCK)):
+        files = [str(_SOURCES / source), "-o", str(directory / library)]
+        command = [compiler, *_FLAGS, *_READ_ONLY_TABLES, *files, "-ldl"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_S, check=False)
+        if done.returncode != 0:
+            raise DeviceError(f"{source} does not compile with {compiler}: {done.stderr[-2000:]}")

@@ -5,15 +5,23 @@ again. Knows nothing of verdicts on values.
 """
 
 import secrets
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from fib_core.device import regions, wire
+from fib_core.device import driver, regions, wire
 from fib_core.device.case import Case
 
 _POISON = 0xFF  # NaN in every float type, -1 in every integer
 _BLOCK_BUDGET_BYTES = 1 << 29
+
+
+class Signs(NamedTuple):
+    """What a look at the memory after a call shows."""
+
+    mutated: bool
+    overrun: bool
+    late: bool
 
 
 class Ground:
@@ -23,7 +31,7 @@ class Ground:
     """
 
     def __init__(self, case: Case, static: dict[str, Any], sample: dict[str, Any], destination: bool) -> None:
-        definition = case.definition
+        definition, self._memory = case.definition, case.memory
         self._mutates, self.destination = definition.mutates, destination
         self.scalars = {n: v for n, v in sample.items() if not isinstance(v, torch.Tensor)}
         tensors = {n: v for n, v in sample.items() if isinstance(v, torch.Tensor)}
@@ -33,8 +41,13 @@ class Ground:
         self.fresh = regions.plan(specs[n] for n in fresh)
         self.output = case.output_layout()
         self._order = list(definition.inputs)
-        self._pattern = secrets.randbelow(256)
         self._static_bytes = self._template(self.static, static)
+        self._written, self._clean = self._template(self.fresh, {}), self._template(self.output, {}, _POISON)
+        self._staged_inputs = {slot.name: regions.view(self._written, slot) for slot in self.fresh.slots}
+        self._staged_outputs = {slot.name: regions.view(self._clean, slot) for slot in self.output.slots}
+        self._red = torch.zeros(self.output.total_bytes, dtype=torch.bool, device=self._memory.device)
+        for start, end in self.output.guards:
+            self._red[start:end] = True
 
     def open(self, output_blocks: int | None = None) -> None:
         """Make the regions; ``output_blocks`` overrides their number (draws need one a call)."""
@@ -43,24 +56,48 @@ class Ground:
         self.output_blocks = output_blocks or self.blocks
         blocks = self.fresh.total_bytes * self.blocks, self.output.total_bytes * self.output_blocks
         sizes = self.static.total_bytes, *blocks
-        self.fds = [regions.create(size) for size in sizes]
-        self._static, self._fresh, self._output = (
-            regions.attach(fd, size) for fd, size in zip(self.fds, sizes, strict=True)
-        )
+        self._opened = self._memory.open(sizes)
+        self.fds = self._opened.fds
+        self._static, self._fresh, self._output = self._opened.tensors
         self._static.copy_(self._static_bytes)
-        self.packet = wire.setup(self._arguments(), self._outputs(), sizes)
+        self._memory.settle()
+        self.packet = wire.setup(self._arguments(), self._outputs(), sizes, self._opened.handles)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._static = self._fresh = self._output = None
+        self._opened.close()
 
     def stage(self, values: dict[str, Any]) -> None:
-        """Make the next contents, where nobody else sees them."""
-        self._written = self._template(self.fresh, values)
-        private = {result: values[source] for source, result in self._mutates.items()}
-        self._clean = self._template(self.output, private, _POISON)
+        """Make the next contents, where nobody else sees them. Private copies lie where their results are read."""
+        for name, place in self._staged_inputs.items():
+            place.copy_(values[name])
+        for source, result in self._mutates.items():
+            self._staged_outputs[result].copy_(values[source])
 
     def fill(self, block: int, output_block: int, count: int = 1) -> None:
-        """Put them in place: new inputs, poisoned outputs. Private copies lie where their results are read."""
+        """Put them in place: new inputs, poisoned outputs."""
         self._at(self._fresh, self.fresh, block).copy_(self._written)
         size = self.output.total_bytes
         self._output[output_block * size :][: count * size].view(count, size).copy_(self._clean)
+        self._memory.settle()
+
+    def signs(self, block: int, output_block: int, kept: tuple[int, Any] | None, count: int = 1) -> Signs:
+        """Were inputs written, red zones overrun, the last output changed? One look, one wait for the device."""
+        size = self.output.total_bytes
+        written = self._output[output_block * size :][: count * size].view(count, size)
+        if self.on_device:
+            looks = [(self._at(self._fresh, self.fresh, block) != self._written).any()]
+            looks.append(((written != self._clean) & self._red).any())
+            looks += [(self._at(self._output, self.output, kept[0]) != kept[1]).any()] if kept else []
+            found = torch.stack(looks).tolist()
+            return Signs(found[0], found[1], kept is not None and found[2])
+        overrun = any(
+            not torch.equal(written[:, start:end], self._clean[start:end].expand(count, -1))
+            for start, end in self.output.guards
+        )
+        mutated = not torch.equal(self._at(self._fresh, self.fresh, block), self._written)
+        return Signs(mutated, overrun, kept is not None and self.output_differs(*kept))
 
     def mutated(self, block: int) -> str | None:
         """Name of a fresh input that was written to, or "red zone"."""
@@ -70,19 +107,19 @@ class Ground:
         """The same of static inputs."""
         return _difference(self._static, self._static_bytes, self.static)
 
-    def overrun(self, output_block: int, count: int = 1) -> bool:
-        """Did anything of these output blocks' red zones change?"""
-        size = self.output.total_bytes
-        written = self._output[output_block * size :][: count * size].view(count, size)
-        return any(
-            not torch.equal(written[:, start:end], self._clean[start:end].expand(count, -1))
-            for start, end in self.output.guards
-        )
-
     def outputs(self, output_block: int) -> dict[str, Any]:
         """Outputs of one block by name."""
         base = output_block * self.output.total_bytes
         return {slot.name: regions.view(self._output, slot, base) for slot in self.output.slots}
+
+    def as_returned(self, output_block: int, digest: int) -> bool:
+        """Is what the contestant can still write to what it was when the call returned? Only asked on the host."""
+        if self.on_device:
+            return True
+        mutated = set(self._mutates.values())
+        base = self._output.data_ptr() + output_block * self.output.total_bytes
+        writable = [slot for slot in self.output.slots if self.destination or slot.name in mutated]
+        return driver.digest((base + slot.offset, slot.size_bytes) for slot in writable) == digest
 
     def output_bytes(self, output_block: int) -> Any:
         """A copy of one output block, to find late writes."""
@@ -97,11 +134,18 @@ class Ground:
         """Does the contestant hold memory that outputs are read from?"""
         return self.destination or bool(self._mutates)
 
+    @property
+    def on_device(self) -> bool:
+        """Is a late write found by a second copy (on a device), or by the driver itself (on the host)?"""
+        return self._memory.device != "cpu"
+
     def _at(self, region: Any, layout: regions.Layout, block: int) -> Any:
         return region[block * layout.total_bytes :][: layout.total_bytes]
 
     def _template(self, layout: regions.Layout, values: dict[str, Any], poison: int | None = None) -> Any:
-        body = torch.full((layout.total_bytes,), self._pattern, dtype=torch.uint8)
+        body = torch.zeros(layout.total_bytes, dtype=torch.uint8, device=self._memory.device)
+        for start, end in layout.guards:
+            body[start:end] = torch.frombuffer(bytearray(secrets.token_bytes(end - start)), dtype=torch.uint8)
         for slot in layout.slots:
             target = regions.view(body, slot)
             if slot.name in values:

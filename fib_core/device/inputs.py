@@ -41,11 +41,14 @@ class InputSource:
     draws, at the price of a copy. Rebuilt page tables are drawn anew from the secret seed.
     """
 
-    def __init__(self, definition: Definition, workload: Workload, seed: str, blob_root: str | None) -> None:
+    def __init__(
+        self, definition: Definition, workload: Workload, seed: str, blob_root: str | None, device: str = "cpu"
+    ) -> None:
         missing = [name for name in definition.inputs if name not in workload.inputs]
         if missing:
             raise ContractError(f"{definition.name}: the workload has no recipe for {', '.join(missing)}")
         self._definition, self._workload, self._seed, self._blob_root = definition, workload, seed, blob_root
+        self._device = device
         self._pools: dict[str, Any] = {}
         self._fixed: dict[str, Any] = {}
 
@@ -71,7 +74,7 @@ class InputSource:
         definition, recipe = self._definition, self._workload.inputs[name]
         dtype, shape = definition.inputs[name].dtype, definition.shape_of(name, self._workload.axes)
         if isinstance(recipe, ScalarInput):
-            return recipe.value if shape is None else torch.full(shape, recipe.value, dtype=torch_dtype(dtype))
+            return recipe.value if shape is None else self._full(shape, recipe.value, dtype)
         if shape is None:
             raise UnsupportedInput(f"{definition.name}: scalar input {name} needs a value, not a {recipe.type} recipe")
         if isinstance(recipe, RandomInput):
@@ -83,17 +86,20 @@ class InputSource:
         if tuple(value.shape) != shape:
             shapes = f"{list(value.shape)}, axes say {list(shape)}"
             raise ContractError(f"{definition.name}: input {name} has shape {shapes}")
-        return value.to(torch_dtype(dtype)).contiguous()
+        return value.to(torch_dtype(dtype)).contiguous().to(self._device)
+
+    def _full(self, shape: tuple[int, ...], value: float, dtype: str) -> Any:
+        return torch.full(shape, value, dtype=torch_dtype(dtype), device=self._device)
 
     def _random(self, name: str, distribution: str | None, shape: tuple[int, ...], dtype: str, index: int) -> Any:
         label, count = f"{self._definition.name}.{name}", math.prod(shape)
         _check_random(label, distribution, dtype)
         if distribution == "cos_sin_cache":
-            return _cos_sin_cache(shape).to(torch_dtype(dtype))
+            return _cos_sin_cache(shape).to(torch_dtype(dtype)).to(self._device)
         spread = min(max(count, _SPREAD_MIN), _SPREAD_MAX)
         if name not in self._pools:
-            generator = torch.Generator().manual_seed(self._secret(name))
-            self._pools[name] = torch.randn(count + spread, generator=generator)
+            generator = torch.Generator(self._device).manual_seed(self._secret(name))
+            self._pools[name] = torch.randn(count + spread, generator=generator, device=self._device)
         start = self._secret(name, index) % spread if index else 0
         return shaped(self._pools[name][start : start + count].reshape(shape), distribution, dtype)
 

@@ -45,7 +45,10 @@ class NativeCode:
         try:
             with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
                 for item in looked_at:
-                    if os.pread(memory.fileno(), len(item.content), item.start) != item.content:
+                    found = os.pread(memory.fileno(), len(item.content), item.start)
+                    if not found:
+                        return None  # it has ended, and its memory with it
+                    if found != item.content:
                         return item.name
         except (FileNotFoundError, ProcessLookupError):
             return None

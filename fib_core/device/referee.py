@@ -16,6 +16,7 @@ from fib_core.device.bout import Bout
 from fib_core.device.case import Case
 from fib_core.device.channel import Channel, close_all
 from fib_core.device.draw_bout import DrawBout
+from fib_core.device.faults import MachineFailure
 from fib_core.device.verdict import cheated
 from fib_core.errors import ContractError
 from schemas.definition import Definition
@@ -40,7 +41,8 @@ def main(channel: Channel, log_fd: int, options: dict[str, Any]) -> None:
                 reply = bench.answer(message, fds)
         except ContractError as error:
             reply = {"error": "bad_input", "message": str(error)}
-        except (OSError, MemoryError, RuntimeError) as error:  # torch reports failed allocations as RuntimeError
+        # Torch reports failed allocations as RuntimeError.
+        except (OSError, MemoryError, RuntimeError, MachineFailure) as error:
             reply = {"error": "referee", "message": f"{error}\n{traceback.format_exc(limit=-4)}"[:4000]}
         channel.send(reply)
 
@@ -87,10 +89,12 @@ class Bench:
         except ArenaGone:
             ended, body = "gone", {}
         finally:
-            close_all(bout.ground.fds)
-        figures = {"draws": bout.draws, "power": bout.power} if isinstance(bout, DrawBout) else {}
-        times = {"times_ns": bout.times_ns, "spent_s": bout.spent_s, "log": bout.log, "ended": ended}
-        return body | times | figures
+            bout.ground.close()
+        figures: dict[str, Any] = {"draws": None, "power": None}
+        if isinstance(bout, DrawBout):
+            figures = {"draws": bout.draws, "power": bout.power}
+        figures |= {"times_ns": bout.times_ns, "second_ns": bout.second_ns, "spent_s": bout.spent_s}
+        return body | figures | {"log": bout.log, "ended": ended}
 
     def _make_room(self, wanted: Case) -> None:
         """Inputs can be built again from the seed; keep them only while they fit."""

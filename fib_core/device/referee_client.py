@@ -13,6 +13,7 @@ from fib_core.device.child import Child, Death
 from fib_core.device.faults import RefereeDied, RefereeFailed
 from fib_core.device.zygote_client import Zygote
 from fib_core.errors import ContractError
+from schemas.evaluation import Timer
 from schemas.visit import VisitRequest
 
 _ANSWER_S = 900.0  # a reference in plain Python may take minutes
@@ -33,7 +34,8 @@ class Duel:
 class Referee:
     """One visit's referee."""
 
-    def __init__(self, zygote: Zygote, request: VisitRequest) -> None:
+    def __init__(self, zygote: Zygote, request: VisitRequest, device: str, timer: Timer) -> None:
+        self._device, self._timer = device, timer
         self._child = Child(zygote, "referee", {})
         self._request = request
         self.samples = any(rule.kind == "samples" for rule in request.definition.policy.outputs.values())
@@ -50,6 +52,8 @@ class Referee:
             "sampling_draws": request.sampling_draws,
             "incumbent_errors": request.incumbent_errors,
             "keep_bytes": _KEEP_BYTES,
+            "device": self._device,
+            "timer": self._timer,
         }
         workloads = [workload.model_dump(mode="json", exclude_unset=True) for workload in request.workloads]
         definition = request.definition.public_json()
@@ -68,7 +72,7 @@ class Referee:
         """All calls of one workload; the opponent's output is drained and its memory bounded meanwhile."""
         return self._ask({"command": "duel"} | asdict(order), watched=opponent)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Dismiss it."""
         self._child.end()
 

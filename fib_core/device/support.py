@@ -12,9 +12,10 @@ import torch
 
 from fib_core.errors import UnsupportedInput
 
-# What an fp32 prefix sum over a large vocabulary can be off by. The mask grants it; the distribution test asks on which
-# side of it the sampler stands (see ``supports``).
-MASK_SLACK = 1e-5
+# What an fp32 prefix sum over a large vocabulary can be off by, relative to top-p: one after the other, 202,048 sorted
+# probabilities were off by up to 3.6e-4. The mask grants it; the distribution test asks on which side of it the sampler
+# stands (see ``supports``).
+MASK_SLACK = 1e-3
 
 
 @dataclass(frozen=True)
@@ -108,14 +109,14 @@ def _asked(rows: Rows) -> Any:
 
 
 def _kept(rows: Rows, ordered: Any, slacks: Sequence[float]) -> list[Any]:
-    """How many tokens stay, [batch], for each slack on the mass that top-p compares with."""
+    """How many tokens stay, [batch], for each relative slack on the mass that top-p compares with."""
     kept = _asked(rows)
     if rows.top_p is None:
         return [kept for _ in slacks]
     mass = ordered.cumsum(dim=1)
     mass = mass / mass.gather(1, kept[:, None] - 1)
     asked = rows.top_p.to(torch.float64).reshape(-1, 1).expand(len(mass), 1)
-    inside = [torch.searchsorted(mass, asked + slack, right=True)[:, 0] for slack in slacks]
+    inside = [torch.searchsorted(mass, asked * (1 + slack), right=True)[:, 0] for slack in slacks]
     inside = [torch.where(asked[:, 0] > 0, count, 0) for count in inside]
     return [torch.minimum(kept, count + 1) for count in inside]
 

@@ -7,10 +7,11 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 1
+VERSION = 3
 DIMS_MAX = 8
 TENSORS_MAX = 48
 DETAIL_BYTES = 256
+HANDLE_BYTES = 192
 _SETUP, _GO, _END, _DONE = 1, 2, 3, 4
 
 STATIC, FRESH, OUTPUT, INTEGER, FLOAT, BOOLEAN = range(6)
@@ -27,9 +28,9 @@ DTYPES: dict[str, tuple[int, int]] = {
 _INDEX = {name: index for index, name in enumerate(DTYPES)}
 
 _TENSOR = struct.Struct(f"<4BIQ{DIMS_MAX}q{DIMS_MAX}qQ")
-_HEAD = struct.Struct("<4I3Q")
+_HEAD = struct.Struct(f"<4I3Q{HANDLE_BYTES}s")
 _ORDER = struct.Struct("<4I5Q")
-_ANSWER = struct.Struct(f"<4IQ4I{DETAIL_BYTES}s")
+_ANSWER = struct.Struct(f"<4I4Q4I2q2i{DETAIL_BYTES}s")
 _TAG = struct.Struct("<Q")
 
 
@@ -46,6 +47,17 @@ class Answer:
     output: int
     detail: str
     payload: bytes
+    event_ns: int = 0
+    cupti_ns: int = 0
+    """Negative: CUPTI is not there (-1), was blinded (-2), or dropped records (-3)."""
+    kernels: int = 0
+    stray_kernels: int = 0
+    """Kernels that ran between the last call and this one."""
+    head_ns: int = 0
+    tail_ns: int = 0
+    """Of the last call: from the order to its start, and from its end to the answer."""
+    digest: int = 0
+    """Of the outputs in memory that the contestant can still write to, as they were when it returned."""
 
 
 def tensor(place: int, dtype: str, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> bytes:
@@ -66,9 +78,15 @@ def scalar(value: bool | int | float) -> bytes:
     return _TENSOR.pack(place, 0, 0, 0, 0, held, *(0,) * (2 * DIMS_MAX), 0)
 
 
-def setup(arguments: list[bytes], outputs: list[bytes], sizes: tuple[int, int, int]) -> bytes:
-    """The packet that opens a workload; ``sizes`` in bytes of the static, the fresh and the output region."""
-    return _HEAD.pack(_SETUP, VERSION, len(arguments), len(outputs), *sizes) + b"".join(arguments + outputs)
+def setup(
+    arguments: list[bytes], outputs: list[bytes], sizes: tuple[int, int, int], handles: bytes = b""
+) -> bytes:
+    """The packet that opens a workload; ``sizes`` in bytes of the static, the fresh and the output region.
+
+    ``handles``: on a CUDA device, what opens the three, one after the other.
+    """
+    head = _HEAD.pack(_SETUP, VERSION, len(arguments), len(outputs), *sizes, handles)
+    return head + b"".join(arguments + outputs)
 
 
 def go(call: int, count: int, bases: tuple[int, int, int], seed: int, soft_s: float) -> bytes:
@@ -90,12 +108,14 @@ def parse_answer(body: bytes) -> Answer | None:
     """An answer without its tag; None if it is none."""
     if len(body) < _ANSWER.size:
         return None
-    kind, result, call, made, elapsed, changed, problem, output, size, detail = _ANSWER.unpack_from(body)
+    kind, result, call, made, elapsed, head, tail, digest, *more = _ANSWER.unpack_from(body)
+    changed, problem, output, size, event, cupti, kernels, stray, detail = more
     payload = body[_ANSWER.size :]
     if kind != _DONE or size != len(payload):
         return None
     text = detail.split(b"\0", 1)[0].decode(errors="replace")
-    return Answer(result, call, made, elapsed, bool(changed), problem, output, text, payload)
+    clocks = event, cupti, kernels, stray, head, tail, digest
+    return Answer(result, call, made, elapsed, bool(changed), problem, output, text, payload, *clocks)
 
 
 def split_tag(packet: bytes, count: int) -> tuple[bytes, bytes, int]:

@@ -17,8 +17,10 @@ from typing import Any, NoReturn
 from fib_core.builders.toolchain import toolchain_name
 from fib_core.device import sandbox
 from fib_core.device.channel import Channel, ChannelClosed, close_all
+from fib_core.device.seal import seal
 
-_PRELOAD = ("torch", "numpy", "scipy.special", "safetensors.torch", "tvm_ffi", "triton", "triton.language")
+_PRELOAD = ("torch", "numpy", "scipy.special", "safetensors.torch", "triton", "triton.language")
+_PRELOAD_ON_HOST = ("tvm_ffi",)  # asks at import whether there is a CUDA device, after which no fork can use it
 _OURS = (
     "fib_core.device.referee", "fib_core.device.candidate", "fib_core.device.driver",
     "fib_core.builders.python", "fib_core.builders.cpp",
@@ -127,14 +129,18 @@ def _kill_strays(known: set[int]) -> None:
 
 
 def main() -> None:
-    """Entry point of ``python -m fib_core.device.zygote FD DRIVER``."""
+    """Entry point of ``python -m fib_core.device.zygote FD DRIVER DEVICE``."""
     control = Channel.from_fd(int(sys.argv[1]))
     sandbox.adopt_orphans()
     sys.dont_write_bytecode = True
-    missing = [name for name in _PRELOAD if not _preload(name)]
+    wanted = _PRELOAD + (_PRELOAD_ON_HOST if sys.argv[3] == "cpu" else ())
+    missing = [name for name in wanted if not _preload(name)]
     for name in _OURS:
         importlib.import_module(name)
     importlib.import_module("fib_core.device.driver").load(Path(sys.argv[2]))  # before any contestant's code
+    # Nobody, the contestants' own native code included, can write over what measures (where the kernel offers that).
+    sandbox.prepare()
+    seal((Path(sys.argv[2]).name, "[vdso]", "libc.so.6"))
     toolchain_name()  # remembered, so that no candidate starts a compiler only to ask its version
     gc.collect()
     gc.freeze()

@@ -25,18 +25,18 @@ _REPLY_S = 20.0
 _ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TOP_PAD_": str(16 << 20),
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
-    "TRITON_INTERPRET": "1", "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false",
+    "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false",
 }  # fmt: skip
 
 
 class Zygote:
     """A running fork server. Closing our end of the socket ends it and all its children."""
 
-    def __init__(self, driver: Path) -> None:
+    def __init__(self, driver: Path, device: str = "cpu") -> None:
         self._control, theirs = Channel.pair(stall_s=_REPLY_S)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         self._exits: dict[int, int] = {}
-        command = [sys.executable, "-m", "fib_core.device.zygote", str(theirs.fileno()), str(driver)]
+        command = [sys.executable, "-m", "fib_core.device.zygote", str(theirs.fileno()), str(driver), device]
         with theirs:
             self._process = subprocess.Popen(
                 command,
@@ -45,7 +45,7 @@ class Zygote:
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 start_new_session=True,
-                env=os.environ | _ENVIRONMENT,
+                env=os.environ | _ENVIRONMENT | {"TRITON_INTERPRET": "1" if device == "cpu" else "0"},
             )
         self.facts = self._expect("ready", _START_S)
         self.native_code = NativeCode(self._process.pid, driver)

@@ -34,12 +34,14 @@ def run(
     Start the same command again after an interruption: finished evaluations are found by Job and not repeated.
     Exit codes: 0 done; 2 bad input; 3 too many evaluations spoiled by the machine.
     """
+    from tasks.last_watch import set_last_watch
     from tasks.quiet import prepare_environment
     from tasks.settings import Settings
 
     settings = Settings()
     chosen = _profile(profile)
     prepare_environment(settings.home)
+    set_last_watch()
     from flows.pipeline import pipeline
 
     summary = pipeline(dataset, chosen, channel, store, definition)

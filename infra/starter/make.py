@@ -95,16 +95,13 @@ def bind_constants(source: str, axes: dict[str, int]) -> str:
 
 
 # Weights and tables: the same from call to call in a server, so a kernel may prepare them once.
-STATIC_INPUTS = {
-    "B", "weight", "cos_sin_cache", "gemm1_weights", "gemm1_weights_scale", "gemm2_weights", "gemm2_weights_scale",
-    "routing_bias",
-}  # fmt: skip
+STATIC_INPUTS = re.compile("B|weight|cos_sin_cache|gemm[12]_weights(_scale)?|routing_bias")
 
 
 def read_definition(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     """The public definition with its reference's text in place of the file name."""
     text = (folder / "references" / row["reference"]).read_text(encoding="utf-8")
-    static = [name for name in row["inputs"] if name in STATIC_INPUTS]
+    static = [name for name in row["inputs"] if STATIC_INPUTS.fullmatch(name)]
     return row | {"reference": bind_constants(text, const_axes(row))} | ({"static": static} if static else {})
 
 

@@ -9,7 +9,7 @@ from fib_core import confirm
 from fib_core.profiles import FULL, Look, Rules
 from schemas.evaluation import Status
 from schemas.workload import Workload
-from tests.core.road import Walked, frozen, walk
+from tests.core.road import Walked, frozen, round_request, walk
 from tests.core.world import DEVICE, QUICK, SETTINGS, World, gemm, solution
 
 DEFINITION = gemm()
@@ -49,7 +49,7 @@ def test_an_injected_slow_down_of_fifteen_percent_is_never_promoted() -> None:
         walked = walk(screened, named("slow"), rounds=0)
         rounds = {}
         for number in range(1, 9):
-            request = confirm.round_request(walked.contest, number, SETTINGS, f"s{number}")
+            request = round_request(walked.contest, number, f"s{number}")
             rounds |= {item.digest: item for item in world.visit(request)}
         decisions = confirm.decide(walked.contest, rounds, QUICK, DEVICE)
         assert {item.verdict for item in decisions} == {"kept_incumbent"}
@@ -99,7 +99,7 @@ def test_the_machines_fault_costs_a_round_and_nobodys_reputation() -> None:
     decisions = confirm.decide(walked.contest, spoiled, QUICK, DEVICE)
     assert {item.verdict for item in decisions if TIMED not in item.reason} == {"not_enough_rounds"}
     assert confirm.needs_more_rounds(decisions)
-    request = confirm.round_request(walked.contest, 9, SETTINGS, "s9")
+    request = round_request(walked.contest, 9, "s9")
     more = {item.digest: item for item in World({"old": 1.0, "fast": 0.5}).visit(request)}
     assert {item.verdict for item in confirm.decide(walked.contest, spoiled | more, QUICK, DEVICE)} >= {"promoted"}
 
@@ -175,13 +175,13 @@ def test_of_two_indistinguishable_winners_the_one_that_wins_most_keys_is_shipped
 
 def test_a_round_brings_everybody_once_with_a_control_in_an_order_of_its_own() -> None:
     walked = walk(World({"old": 1.0, "a": 0.5, "b": 0.6}), named("a", "b"), rounds=0)
-    requests = [confirm.round_request(walked.contest, number, SETTINGS, f"s{number}") for number in range(12)]
+    requests = [round_request(walked.contest, number, f"s{number}") for number in range(12)]
     for request in requests:
         assert sorted(item.role for item in request.contestants) == ["candidate", "candidate", "control", "incumbent"]
         assert {item.digest for item in request.workloads} == {item.workload.digest for item in walked.contest.timed}
     assert len({tuple(item.solution.name + item.role for item in request.contestants) for request in requests}) > 5
     assert len({tuple(item.digest for item in request.workloads) for request in requests}) > 5
-    assert requests[3] == confirm.round_request(walked.contest, 3, SETTINGS, "s3")
+    assert requests[3] == round_request(walked.contest, 3, "s3")
 
 
 def test_the_full_profile_stops_at_the_first_look_that_decides_and_goes_on_otherwise() -> None:

@@ -20,8 +20,9 @@ def test_sizes_are_compared_as_python_would(text: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["K == 1", "x.shape[0] == 2", "len(M) == 2", "__import__('os').getpid()", "M ** 9999999", "(", "[i for i in (1,)]"],
-)
+    ["K == 1", "x.shape[0] == 2", "len(M) == 2", "__import__('os').getpid()", "M ** 9999999", "(", "[i for i in (1,)]",
+     "M in 5", "(1,) * 9999999999 == M", "(1, 2) < 3", "-(1,)"],
+)  # fmt: skip
 def test_whatever_is_more_than_arithmetic_over_sizes_is_undecided_and_not_run(text: str) -> None:
     assert holds(text, {"M": 32}) is None
 

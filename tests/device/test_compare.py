@@ -69,6 +69,69 @@ def test_a_logarithm_of_another_base_is_named(seed: int, factor: float) -> None:
 
 
 @settings(max_examples=20, deadline=None)
+@given(seed=seeds, factor=st.sampled_from([64**-0.5, math.log(2), 8.0, -1.0, 1.7]), rule=st.sampled_from([FP32, MOE]))
+def test_a_missing_scale_is_named_with_its_factor(seed: int, factor: float, rule: OutputRule) -> None:
+    expected = _values(seed, 16, 32)
+    finding = compare(expected * factor, expected, rule, "float32").finding
+    assert finding is not None
+    assert finding.rule == "tolerance"
+    assert f"{factor:.5g}" in finding.reason
+    names = {64**-0.5: "1/sqrt(64)", math.log(2): "ln 2", 8.0: "2^3"}
+    assert f"({names.get(factor, '')})" in finding.reason or factor not in names
+    other = compare(_values(seed + 1, 16, 32), expected, rule, "float32").finding
+    assert other is not None
+    assert "scale" not in other.reason, "garbage is no multiple of the reference"
+
+
+def _oracle(actual: torch.Tensor, expected: torch.Tensor, rule: OutputRule) -> tuple[bool, float, float | None, float]:
+    """The policy word for word, in one piece: right?, max_abs, max_rel, matched ratio. Finite values only."""
+    a, e = actual.double().flatten(), expected.double().flatten()
+    scale = 1.0 if rule.kind == "lse" or not len(e) else math.sqrt(sum(float(x) ** 2 for x in e) / len(e))
+    errors = [abs(float(x) - float(y)) for x, y in zip(a, e, strict=True)]
+    allowed = [rule.atol * scale + rule.rtol * abs(float(y)) for y in e]
+    inside = [error <= limit for error, limit in zip(errors, allowed, strict=True)]
+    relative = [error / abs(float(y)) for error, y in zip(errors, e, strict=True) if y != 0]
+    matched = sum(inside) / len(inside) if inside else 1.0
+    return all(inside), max(errors, default=0.0), max(relative, default=None), matched
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=seeds,
+    shape=st.lists(st.integers(0, 7), max_size=3),
+    error=st.sampled_from([0.0, 3e-6, 1e-5, 1e-3, 1.0]),
+    zeros=st.booleans(),
+    rule=st.sampled_from([FP32, LSE]),
+    dtype=st.sampled_from([torch.float64, torch.float32]),
+)
+def test_the_quick_pass_says_what_the_policy_says_word_for_word(
+    seed: int, shape: list[int], error: float, zeros: bool, rule: OutputRule, dtype: torch.dtype
+) -> None:
+    expected = _values(seed, *shape)
+    if zeros:
+        expected = torch.where(_values(seed + 1, *shape) > 0, expected, 0.0)
+    actual = (expected + error * _values(seed + 2, *shape)).to(dtype)
+    right, max_abs, max_rel, matched = _oracle(actual, expected, rule)
+    found = compare(actual, expected, rule, "float32")
+    assert (found.finding is None) == right
+    assert found.figures.max_abs == max_abs
+    assert found.figures.max_rel == max_rel
+    assert found.figures.matched_ratio == pytest.approx(matched)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, where=st.integers(0, 99_999), rule=st.sampled_from([FP32, LSE, MOE]))
+def test_one_wrong_element_in_any_block_is_seen(seed: int, where: int, rule: OutputRule) -> None:
+    expected = _values(seed, 1000, 100)
+    actual = expected.clone()
+    assert _rule(actual, expected, rule) is None
+    actual.view(-1)[where] += 1e3
+    assert _rule(actual, expected, rule) in ("tolerance", "tail")
+    actual.view(-1)[where] = math.nan
+    assert _rule(actual, expected, rule) == "nonfinite"
+
+
+@settings(max_examples=20, deadline=None)
 @given(seed=seeds)
 def test_low_precision_forgives_scattered_errors_but_not_a_tail_a_row_or_a_column(seed: int) -> None:
     expected = _values(seed, 64, 128)

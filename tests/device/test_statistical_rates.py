@@ -59,7 +59,7 @@ def spread(weights: torch.Tensor, generator: torch.Generator, tvd: float = 0.05)
 def heated(weights: torch.Tensor, tvd: float = 0.05) -> torch.Tensor:
     """A temperature too high, until ``tvd`` of the mass has moved."""
     low, high = 1.0, 20.0
-    for _ in range(50):
+    for _ in range(20):
         middle = (low + high) / 2
         other = weights ** (1 / middle) * (weights > 0)
         other = other / other.sum()
@@ -86,13 +86,13 @@ def test_the_chi_square_rule_rejects_exact_counts_at_its_level(shape: str, tail:
 
 
 def test_a_wrong_tail_would_be_noticed() -> None:
-    """The negative control: the same simulation tells a level from half and twice of it."""
+    """The negative control: the same simulation tells a level from a third and from three times of it."""
     masses, draws, trials = SHAPES["16 even cells"], 4000, 6000
     counts = torch.from_numpy(np.random.default_rng(3).multinomial(draws, masses, size=trials)).double()
     wanted = torch.from_numpy(masses) * draws
     low, high = interval(sum(chi_square.p_values(row, wanted)[1] < LEVEL for row in counts), trials)
-    assert LEVEL / 2 < low
-    assert high < LEVEL * 2
+    assert low > LEVEL / 3
+    assert high < LEVEL * 3
 
 
 @pytest.mark.parametrize("masses", [(0.99, 0.01), (0.5, 0.3, 0.199, 0.001)])
@@ -106,7 +106,7 @@ def test_few_cells_are_held_to_a_bound_that_never_exceeds_its_level(masses: tupl
 
 @pytest.mark.parametrize("top_k", [None, 40])
 def test_all_tests_of_a_row_together_reject_an_exact_sampler_at_most_at_their_level(top_k: int | None) -> None:
-    rows, generator, trials, alpha = _rows(400, top_k), torch.Generator().manual_seed(5), 1000, 0.1
+    rows, generator, trials, alpha = _rows(400, top_k), torch.Generator().manual_seed(5), 400, 0.1
     weights = dense(rows)
     rejected = 0
     for _ in range(trials):
@@ -122,7 +122,7 @@ def test_agreement_between_independent_streams_is_found_at_most_at_its_level() -
     weights = dense(rows)
     found = [
         repeated_stream(rows, 0, draw(weights, 640, generator), draw(weights, 640, generator), alpha) is not None
-        for _ in range(2000)
+        for _ in range(1500)
     ]
     low, high = interval(sum(found), len(found))
     assert low <= alpha * 0.1, "the share of the level that is kept for repeats"
@@ -132,7 +132,7 @@ def test_agreement_between_independent_streams_is_found_at_most_at_its_level() -
 @pytest.mark.parametrize("filters", [(40, None), (None, 0.9), (None, None)])
 def test_the_needed_draws_attain_the_power_they_are_computed_for(filters: tuple[int | None, float | None]) -> None:
     """At a power low enough to be measured: same code, wanted power 0.9."""
-    rows, generator, trials, alpha = _rows(400, *filters), torch.Generator().manual_seed(7), 300, 1e-2
+    rows, generator, trials, alpha = _rows(400, *filters), torch.Generator().manual_seed(7), 120, 1e-2
     weights, tokens = dense(rows), distinct(support(rows, 0))
     level = alpha * 0.02
     count = draws_for(tokens, level, wanted=0.9)
@@ -164,11 +164,10 @@ def test_at_real_vocabularies_an_exact_sampler_passes_and_distortions_fail(vocab
     """Top-k 50 at the draws it needs, the contract's level."""
     rows, generator = _rows(vocab, 50), torch.Generator().manual_seed(vocab)
     weights, count = dense(rows), needed_draws(rows, 0)
-    for _ in range(10):
+    for _ in range(4):
         assert _judged(rows, weights, count, generator) is None
-        assert _judged(rows, (weights > 0).double(), count, generator) == "distribution"
-        assert _judged(rows, spread(weights, generator), count, generator) == "distribution"
-        assert _judged(rows, heated(weights), count, generator) == "distribution"
+    for distorted in ((weights > 0).double(), spread(weights, generator), heated(weights)):
+        assert _judged(rows, distorted, count, generator) == "distribution"
 
 
 @pytest.mark.slow
@@ -187,8 +186,8 @@ def test_at_real_vocabularies_every_filter_is_calibrated(
 
 @pytest.mark.slow
 def test_power_0_999_is_0_999() -> None:
-    """Four thousand distorted samplers at the contract's level and the draws computed for it."""
-    rows, generator, trials = _rows(400, 20), torch.Generator().manual_seed(8), 4000
+    """Ten thousand distorted samplers at the contract's level and the draws computed for it."""
+    rows, generator, trials = _rows(400, 20), torch.Generator().manual_seed(8), 10_000
     weights, count = dense(rows), needed_draws(rows, 0)
     missed = sum(_judged(rows, spread(weights, generator), count, generator) is None for _ in range(trials))
     assert interval(missed, trials)[0] <= 1e-3, f"{missed} of {trials}"
@@ -198,7 +197,7 @@ def test_power_0_999_is_0_999() -> None:
 @pytest.mark.parametrize("shape", [(200, 4), (4, 200), (50, 16), (1000, 128)])
 def test_scattered_mismatches_at_the_allowed_rate_are_no_cluster(shape: tuple[int, int]) -> None:
     rule, generator = default_rule("out", "bfloat16", "moe"), torch.Generator().manual_seed(9)
-    found = [cluster(torch.rand(shape, generator=generator) < 0.01, rule) for _ in range(300)]
+    found = [cluster(torch.rand(shape, generator=generator) < 0.01, rule) for _ in range(60)]
     assert not any(found)
 
 

@@ -30,9 +30,9 @@ def test_the_tag_is_siphash(size: int) -> None:
 
 def test_both_sides_lay_their_records_out_alike() -> None:
     """Sizes of the packed C++ records, counted from their declarations."""
-    width = {"uint8_t": 1, "uint32_t": 4, "uint64_t": 8, "int64_t": 8, "char": 1}
+    width = {"uint8_t": 1, "uint32_t": 4, "uint64_t": 8, "int64_t": 8, "int32_t": 4, "char": 1}
     text = re.sub(r"//.*", "", (NATIVE / "wire.h").read_text())
-    names = {"kMaxDims": wire.DIMS_MAX, "kDetailBytes": wire.DETAIL_BYTES}
+    names = {"kMaxDims": wire.DIMS_MAX, "kDetailBytes": wire.DETAIL_BYTES, "kHandleBytes": wire.HANDLE_BYTES}
     found = {}
     for name, body in re.findall(r"struct (\w+) \{(.*?)\};", text, re.DOTALL):
         total = 0
@@ -51,7 +51,7 @@ def test_the_limits_are_the_same_on_both_sides() -> None:
 
 
 def _answer(payload: bytes = b"") -> bytes:
-    return struct.pack("<4IQ4I256s", 4, 0, 0, 1, 5, 0, 0, 0, len(payload), b"") + payload
+    return struct.pack("<4I4Q4I2q2i256s", 4, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, len(payload), 0, 0, 0, 0, b"") + payload
 
 
 @given(st.binary(max_size=600))

@@ -5,7 +5,7 @@
 
 namespace fib {
 
-constexpr int32_t kDLCPU = 1;
+constexpr int32_t kDLCPU = 1, kDLCUDA = 2;
 
 struct DLDevice { int32_t type, id; };
 struct DLDataType { uint8_t code, bits; uint16_t lanes; };

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "cuda_side.h"
+#include "digest.h"
 #include "siphash.h"
 #include "tensors.h"
 
@@ -20,6 +22,18 @@ namespace {
 struct Region {
   char* base = nullptr;
   size_t bytes = 0;
+  void open(const CudaSide& cuda, const char* handle, size_t size) {
+    close(cuda);
+    IpcHandle given;
+    std::memcpy(&given, handle, sizeof given);
+    unsigned long long address = 0;
+    base = cuda.open(&address, given, 1) == 0 ? reinterpret_cast<char*>(address) : nullptr;
+    bytes = base != nullptr ? size : 0;
+  }
+  void close(const CudaSide& cuda) {
+    if (base != nullptr) cuda.close(reinterpret_cast<unsigned long long>(base));
+    base = nullptr;
+  }
   void map(int fd, size_t size) {
     unmap();
     void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
@@ -45,11 +59,12 @@ struct Region {
 // A returned tensor that is looked at again before the next call: does it still hold what was copied from it?
 struct Held {
   Facts facts;
-  const char* copy;
+  char* copy;
   size_t bytes;
 };
 
-constexpr int64_t kSpinNs = 5000000;
+// Long enough for the referee to put small inputs in place; bounded, since it is CPU time that nobody's call used.
+constexpr int64_t kSpinNs = 200000;
 
 int64_t now_ns() {
   timespec time;
@@ -62,7 +77,7 @@ class Driver {
   Driver(int fd, PyObject* captured) : fd_(fd) {
     auto item = [captured](int index) { return Ref::share(PyTuple_GetItem(captured, index)).release(); };
     torch_ = {item(0), item(1), item(2), item(3), item(4), item(5), item(6), item(7), item(8)};
-    seed_ = item(9);
+    seeds_ = item(9);
     describe_ = item(10);
     function_modes_ = item(11);
     dispatch_modes_ = item(12);
@@ -78,11 +93,18 @@ class Driver {
     return ready_;
   }
   int serve(PyObject* entry);
+  bool use_cuda(const char* clock, int device) { return cuda_.find(clock, device); }
 
  private:
   bool set_up(const char* message, size_t size, const int fds[3]);
   void go(PyObject* entry, const Go& order);
-  bool changed();
+  void leave();
+  bool changed(const std::vector<Held>& held) const;
+  uint64_t writable_digest(const char* block) const;
+  bool begin() const { return !cuda_.used() || cuda_.begin(nullptr) == 0; }
+  bool end(Done& done) const;
+  void copy(char* target, const char* source, size_t bytes) const;
+  DLDevice device() const { return cuda_.used() ? DLDevice{kDLCUDA, cuda_.index} : DLDevice{kDLCPU, 0}; }
   bool modes_active() const;
   Ref arguments(const Go& order, char* block) const;
   Ref make(const Tensor& spec, char* block) const;
@@ -97,9 +119,10 @@ class Driver {
   bool ready_ = false;
   uint8_t key_[16];
   uint64_t sent_ = 0;
-  int64_t spin_until_ = 0;
+  int64_t spin_until_ = 0, ordered_ = 0;
+  CudaSide cuda_;
   Torch torch_;
-  PyObject *seed_, *describe_, *function_modes_, *dispatch_modes_;
+  PyObject *seeds_, *describe_, *function_modes_, *dispatch_modes_;
   Region static_, fresh_, output_;
   std::vector<Tensor> arguments_, outputs_;
   std::vector<Held> held_;
@@ -135,6 +158,7 @@ int Driver::serve(PyObject* entry) {
     if (type == kSetup) well = set_up(buffer.data(), static_cast<size_t>(got), fds);
     if (type == kGo && got == sizeof(Go)) {
       Go order;
+      ordered_ = now_ns();
       std::memcpy(&order, buffer.data(), sizeof order);
       go(entry, order);
       well = true;
@@ -145,15 +169,25 @@ int Driver::serve(PyObject* entry) {
     if (type == kEnd) {
       Done done{};
       done.type = kDone;
-      done.changed = changed();
+      done.changed = changed(held_);
       held_.clear();
       send_done(done, {});
     }
-    static_.retire();
-    fresh_.unmap();
-    output_.unmap();
+    leave();
     return type == kEnd ? 0 : -1;
   }
+}
+
+void Driver::leave() {
+  held_.clear();
+  if (cuda_.used()) {
+    cuda_.sync();
+    for (Region* region : {&static_, &fresh_, &output_}) region->close(cuda_);
+    return;
+  }
+  static_.retire();
+  fresh_.unmap();
+  output_.unmap();
 }
 
 bool Driver::set_up(const char* message, size_t size, const int fds[3]) {
@@ -169,16 +203,49 @@ bool Driver::set_up(const char* message, size_t size, const int fds[3]) {
   std::memcpy(arguments_.data(), from, setup.arguments * sizeof(Tensor));
   std::memcpy(outputs_.data(), from + setup.arguments * sizeof(Tensor), setup.outputs * sizeof(Tensor));
   held_.clear();
-  static_.map(fds[0], setup.static_bytes);
-  fresh_.map(fds[1], setup.fresh_bytes);
-  output_.map(fds[2], setup.output_bytes);
+  Region* regions[] = {&static_, &fresh_, &output_};
+  const size_t sizes[] = {setup.static_bytes, setup.fresh_bytes, setup.output_bytes};
+  for (int i = 0; i < 3; ++i)
+    cuda_.used() ? regions[i]->open(cuda_, setup.handles + i * sizeof(IpcHandle), sizes[i])
+                 : regions[i]->map(fds[i], sizes[i]);
   return static_.base != nullptr && fresh_.base != nullptr && output_.base != nullptr;
 }
 
-bool Driver::changed() {
+// On the host the driver compares by itself; on a device it copies again, and the referee compares.
+bool Driver::changed(const std::vector<Held>& held) const {
   bool found = false;
-  for (const Held& one : held_) found |= std::memcmp(one.facts.data(), one.copy, one.bytes) != 0;
+  for (const Held& one : held) {
+    if (cuda_.used()) copy(one.copy, one.facts.data(), one.bytes);
+    else found |= std::memcmp(one.facts.data(), one.copy, one.bytes) != 0;
+  }
   return found;
+}
+
+// Of the outputs that lie in memory which the candidate was given.
+uint64_t Driver::writable_digest(const char* block) const {
+  uint64_t value = 0;
+  for (const Tensor& spec : outputs_)
+    if (spec.place != kReturned) value = digest_of(block + spec.offset, spec.bytes, value);
+  return value;
+}
+
+void Driver::copy(char* target, const char* source, size_t bytes) const {
+  if (!cuda_.used()) std::memcpy(target, source, bytes);
+  else if (bytes != 0)
+    cuda_.copy(reinterpret_cast<unsigned long long>(target), reinterpret_cast<unsigned long long>(source), bytes);
+}
+
+bool Driver::end(Done& done) const {
+  if (!cuda_.used()) return true;
+  int64_t event_ns = 0, cupti_ns = 0, host_ns = 0, facts[7] = {};
+  int32_t kernels = 0;
+  uint64_t digest = 0;
+  if (cuda_.end(nullptr, &event_ns, &cupti_ns, &host_ns, &kernels) != 0) return false;
+  done.event_ns += event_ns;
+  done.cupti_ns = cupti_ns < 0 ? cupti_ns : done.cupti_ns + cupti_ns;
+  done.kernels += kernels;
+  if (cuda_.details(1, facts, &digest, nullptr, 0) == 0) done.stray_kernels += static_cast<int32_t>(facts[3]);
+  return true;
 }
 
 bool Driver::modes_active() const {
@@ -198,7 +265,7 @@ Ref Driver::make(const Tensor& spec, char* block) const {
     case kInteger: return Ref(PyLong_FromLongLong(whole));
     case kFloat: return Ref(PyFloat_FromDouble(real));
     case kBoolean: return Ref(PyBool_FromLong(whole != 0));
-    default: return tensor_over(torch_, spec, block, {kDLCPU, 0});
+    default: return tensor_over(torch_, spec, block, device());
   }
 }
 
@@ -223,7 +290,9 @@ void Driver::go(PyObject* entry, const Go& order) {
   std::vector<char> payload;
   done.type = kDone;
   done.call = order.call;
-  done.changed = changed();
+  done.changed = changed(held_);
+  // What was returned before is held until this call is over: who hands out one buffer twice is seen.
+  std::vector<Held> before = std::move(held_);
   held_.clear();
   int64_t stop = now_ns() + static_cast<int64_t>(order.soft_ns);
   if (modes_active()) {
@@ -234,9 +303,12 @@ void Driver::go(PyObject* entry, const Go& order) {
       if (now_ns() >= stop) break;
     }
   }
+  if (changed(before)) done.changed = 1;
   if (order.prime != 0) {
+    held_ = std::move(before);
     if (done.result == kOk) done.result = kSkipped;
     done.elapsed_ns = 0;
+    done.stray_kernels = 0;
   }
   send_done(done, payload);
   // The order that follows a priming comes at once: stay awake for it, with warm caches.
@@ -249,27 +321,40 @@ bool Driver::call(PyObject* entry, const Go& order, uint32_t number, Done& done,
   Ref arguments = this->arguments(order, block);
   // An odd multiplier spreads consecutive calls over all seeds.
   Ref seed(PyLong_FromUnsignedLongLong((order.seed + 0x9E3779B97F4A7C15ULL * number) >> 1));
-  Ref seeded(PyObject_CallFunctionObjArgs(seed_, seed.get(), nullptr));
+  bool seeded = true;
+  for (std::ptrdiff_t i = 0; i < PyTuple_Size(seeds_); ++i)
+    seeded = Ref(PyObject_CallFunctionObjArgs(PyTuple_GetItem(seeds_, i), seed.get(), nullptr)) && seeded;
   if (!arguments || !seeded) {
     done.result = kBroken;
     describe_exception(payload);
     return false;
   }
+  bool timed = begin();
   int64_t start = now_ns();
   Ref returned(PyObject_Call(entry, arguments.get(), nullptr));
-  int64_t end = now_ns();
+  arguments.reset(nullptr);  // whatever hangs on the life of an argument happens inside the call's time
+  int64_t stop = now_ns();
+  timed = end(done) && timed;
+  done.head_ns = static_cast<uint64_t>(start - ordered_);
+  if (!timed) {
+    done.result = kBroken;
+    return false;
+  }
   if (!returned) {
     done.result = kRaised;
     describe_exception(payload);
     return false;
   }
-  done.elapsed_ns += static_cast<uint64_t>(end - start);
+  done.elapsed_ns += static_cast<uint64_t>(stop - start);
   if (order.prime != 0) return true;
   if (!take(returned.get(), block, done)) {
     done.result = kProblem;
     PyErr_Clear();
     return false;
   }
+  returned.reset(nullptr);
+  if (!cuda_.used()) done.digest = writable_digest(block);
+  done.tail_ns = static_cast<uint64_t>(now_ns() - stop);
   return true;
 }
 
@@ -315,7 +400,7 @@ Problem Driver::look(const std::vector<PyObject*>& found, std::vector<Held>& hel
     Ref dtype(PyObject_CallFunctionObjArgs(torch_.dtype_of, found[i], nullptr));
     right_dtype.push_back(dtype.get() == PyTuple_GetItem(torch_.dtypes, wanted.dtype));
     bool as_bytes = right_dtype[i] && wanted.dtype >= kPlainDtypes;
-    if (!facts[i].read(torch_, found[i], as_bytes) || facts[i].tensor().device.type != kDLCPU) {
+    if (!facts[i].read(torch_, found[i], as_bytes) || facts[i].tensor().device.type != device().type) {
       std::snprintf(done.detail, sizeof done.detail, "not a plain strided tensor on the device of the inputs");
       return fail(i, kLayout);
     }
@@ -349,7 +434,7 @@ Problem Driver::look(const std::vector<PyObject*>& found, std::vector<Held>& hel
   for (size_t i = 0; i < found.size(); ++i) {
     char* copy = block + outputs_[names[i]].offset;
     size_t bytes = outputs_[names[i]].bytes;
-    std::memcpy(copy, facts[i].data(), bytes);
+    this->copy(copy, facts[i].data(), bytes);
     held.push_back({std::move(facts[i]), copy, bytes});
   }
   return kNone;
@@ -396,11 +481,21 @@ FIB_EXPORT void* fib_driver_open(int fd, PyObject* captured) {
   return nullptr;
 }
 
+// Measure on a CUDA device from now on, by the clock library at this path (opened in this process); 0 if all is there.
+FIB_EXPORT int fib_driver_use_cuda(void* driver, const char* clock, int device) {
+  return static_cast<fib::Driver*>(driver)->use_cuda(clock, device) ? 0 : -1;
+}
+
 // Serve another referee from now on; 0 if its key came.
 FIB_EXPORT int fib_driver_join(void* driver, int fd) { return static_cast<fib::Driver*>(driver)->join(fd) ? 0 : -1; }
 
 // Serve one workload: 0 after an orderly end, -1 if the referee is gone or talks nonsense.
 FIB_EXPORT int fib_driver_serve(void* driver, PyObject* entry) { return static_cast<fib::Driver*>(driver)->serve(entry); }
+
+// The digest that an answer carries, continued from `value`.
+FIB_EXPORT uint64_t fib_digest(const char* data, size_t size, uint64_t value) {
+  return fib::digest_of(data, size, value);
+}
 
 // The tag of a message, for the referee's side.
 FIB_EXPORT uint64_t fib_tag(const uint8_t* key, const uint8_t* data, size_t size) { return fib::siphash(key, data, size); }

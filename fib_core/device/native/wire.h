@@ -6,11 +6,12 @@
 
 namespace fib {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 3;
 constexpr int kMaxDims = 8;
 constexpr int kMaxTensors = 48;
 constexpr size_t kDetailBytes = 256;
 constexpr size_t kPayloadBytes = 12288;
+constexpr size_t kHandleBytes = 192;  // three times CUipcMemHandle
 
 enum Type : uint32_t { kSetup = 1, kGo = 2, kEnd = 3, kDone = 4 };
 enum Place : uint8_t { kStatic = 0, kFresh = 1, kOutput = 2, kInteger = 3, kFloat = 4, kBoolean = 5 };
@@ -32,9 +33,12 @@ struct Tensor {
   uint64_t bytes;
 };
 
+// Sizes of the three regions: static inputs, fresh inputs, outputs. On the host their descriptors come along, on a CUDA
+// device these handles open them.
 struct Setup {
   uint32_t type, version, arguments, outputs;
-  uint64_t static_bytes, fresh_bytes, output_bytes;  // of the three regions whose descriptors come along
+  uint64_t static_bytes, fresh_bytes, output_bytes;
+  char handles[kHandleBytes];
 };
 
 // `prime`: calls on contents that were seen before, neither timed nor judged, so that the next call meets warm code.
@@ -46,7 +50,14 @@ struct Go {
 struct Done {
   uint32_t type, result, call, made;
   uint64_t elapsed_ns;
+  // Of the last call: from the order to the start, from the end to this answer, and a digest of the outputs that the
+  // candidate can still write to.
+  uint64_t head_ns, tail_ns, digest;
   uint32_t changed, problem, output, payload;
+  // By the clocks of a CUDA device (0 on the host): a pair of events, CUPTI's span, kernels in the call, and kernels
+  // that ran between the last call and this one.
+  int64_t event_ns, cupti_ns;
+  int32_t kernels, stray_kernels;
   char detail[kDetailBytes];
   // then `payload` bytes, then a 64-bit tag over everything before it
 };

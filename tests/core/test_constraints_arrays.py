@@ -1,11 +1,11 @@
-"""Constraint expressions: what is certain is said, everything else is left open, nothing is executed."""
+"""Constraints over captured arrays and shapes: what is certain is said, the rest is left open, nothing is executed."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.adapters.flashinfer_trace_constraints import Unknown, evaluate, violations
+from fib_core.constraints import Unknown, evaluate, holds, names_in, violations
 
 NAMES = {"a": 6, "b": 4, "p": np.array([0, 2, 5], dtype="int32")}
 SHAPES = {"w": (3, 12, 7)}
@@ -56,3 +56,24 @@ INTS = st.integers(-50, 50)
 def test_comparisons_of_sums_agree_with_python(x: int, y: int, compare: str, op: str) -> None:
     text = f"x {op} y {compare} y {op} 3"
     assert evaluate(text, {"x": x, "y": y}, {}) == eval(text, {"x": x, "y": y})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("p[1] in (2, 3)", True), ("w.shape[0] not in {a, b}", True), ("a / b == 1.5", True),
+        ("a == 6 or unknown", True), ("a == 1 and unknown", False),
+    ],
+)  # fmt: skip
+def test_what_one_reader_of_constraints_understands_all_do(text: str, value: bool) -> None:
+    assert evaluate(text, NAMES, SHAPES) is value
+
+
+def test_a_division_by_zero_does_not_hold_for_sizes_and_says_nothing_about_a_row() -> None:
+    assert holds("a // 0 == 1", {"a": 1}) is False
+    assert violations(("a // 0 == 1",), {"a": 1}, {}) == []
+    assert holds("a // b == 1", {"a": 1}) is None
+
+
+def test_the_names_of_an_expression_come_in_order_and_once() -> None:
+    assert names_in("b < a + b < w.shape[0]") == ["b", "a", "w"]

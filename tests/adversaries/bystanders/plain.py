@@ -1,0 +1,5 @@
+"""The plainest honest kernel."""
+
+
+def run(x, weight):
+    return x @ weight.T

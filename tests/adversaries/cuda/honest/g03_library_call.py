@@ -1,0 +1,7 @@
+"""What the library offers."""
+
+import torch
+
+
+def run(x, weight):
+    return torch.nn.functional.linear(x, weight)
