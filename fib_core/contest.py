@@ -48,6 +48,9 @@ class Contest:
     forms: tuple[Contestant, ...] = ()
     """Other declared incumbents, fastest at some key of the screen: whoever is promoted there must beat them too."""
 
+    toothless: Mapping[Digest, tuple[str, ...]] = field(default_factory=dict)
+    """Workload -> mutated outputs that its rules would let pass: it gates, but supports no promotion."""
+
     @property
     def train(self) -> tuple[Placed, ...]:
         """Train workloads, timed or not."""
@@ -66,6 +69,11 @@ def placed_of(snapshot: Snapshot, definition: Definition) -> tuple[Placed, ...]:
     """All workloads of one definition, in snapshot order."""
     digest = definition.digest
     return tuple(item for item in snapshot.workloads if item.workload.definition_digest == digest)
+
+
+def toothless_workloads(evaluations: Iterable[Evaluation]) -> dict[Digest, tuple[str, ...]]:
+    """Workload -> mutations that survived on it, of the workloads where any did."""
+    return {item.job.workload_digest: item.survivors for item in evaluations if item.survivors}
 
 
 def applies(contestant: Contestant, definition: Definition, workload: Workload) -> bool:

@@ -109,6 +109,18 @@ def failure_rows(
     return sorted(rows, key=lambda row: (row["status"], row["definition"], row["solution"]))
 
 
+def toothless_rows(evaluations: Iterable[Evaluation], snapshot: Snapshot) -> list[Row]:
+    """One row for every examined workload that a mutated output survives."""
+    names = {item.digest: item.name for item in snapshot.definitions}
+    axes = {item.workload.digest: item.workload.axes for item in snapshot.workloads}
+    found = {(item.job.definition_digest, item.job.workload_digest): item.survivors for item in evaluations}
+    return [
+        {"definition": names[one], "axes": str(axes[other]), "mutations that pass": ", ".join(survivors)}
+        for (one, other), survivors in found.items()
+        if survivors
+    ]
+
+
 def metrics(facts: RunFacts) -> dict[str, float]:
     """Flat numbers for a tracker: counts, shares, fast_p, weighted speed-up."""
     counts = status_counts(facts.screen)
@@ -145,6 +157,8 @@ def page(facts: RunFacts) -> str:
         f"INVALID {numbers['invalid_share']:.1%}; quarantined {facts.quarantined_count} of {facts.read_count} lines.",
         "## Decisions", table(decisions, ("definition", "key", "solution", "ratio", "interval", "rounds", "reason")),
         "## Failures", table(failures, ("definition", "solution", "status", "rule", "workloads", "reason")),
+        "## Toothless workloads", "Their rules would let a plainly wrong output pass; they support no promotion.",
+        table(toothless_rows(facts.screen, facts.snapshot), ("definition", "axes", "mutations that pass")),
         "## Weighted speed-up",
         table(_speed_rows(facts), ("definition", "speed-up", "calls measured", "calls changed")),
     ]  # fmt: skip

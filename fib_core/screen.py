@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fib_core.axisclass import are_neighbours, class_key
-from fib_core.contest import Contest, Times, VisitSettings, applies, placed_of, screen_times
+from fib_core.contest import Contest, Times, VisitSettings, applies, placed_of, screen_times, toothless_workloads
 from fib_core.incumbents import measured_incumbent, rival_forms, why_none
 from fib_core.profiles import Rules
 from fib_core.ranking import best_ratio, cover
@@ -112,6 +112,7 @@ def finalists(
         incumbent=None,
         finalists=(),
         blocked=None,
+        toothless=toothless_workloads(verdicts.values()),
     )
     faults = {item.solution_digest: _fault(item, base, verdicts) for item in entrants}
     incumbent = measured_incumbent(base, entrants, faults, times)
@@ -215,4 +216,6 @@ def _blocked(contest: Contest, chosen: Sequence[Contestant], rules: Rules) -> st
     families = {item.family for item in contest.placed if item.split != "stress"}
     if not any(item.split == "holdout" for item in contest.placed) or len(families) < rules.families_min:
         return NO_HOLDOUT.format(rules.families_min)
+    if contest.placed and all(item.workload.digest in contest.toothless for item in contest.placed):
+        return "toothless: every workload of this definition would let a plainly wrong output pass"
     return None if chosen else "no candidate was fast enough in the screen to be confirmed"

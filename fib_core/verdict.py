@@ -120,6 +120,10 @@ def _applicable(case: KeyCase, finalist: Contestant) -> list[Placed]:
 
 def _not_timed(case: KeyCase) -> str | None:
     finalists = [item for item in case.contest.finalists if case.enters(item)]
+    for item in case.train:
+        survivors = case.contest.toothless.get(item.workload.digest)
+        if survivors:
+            return f"toothless: axes {item.workload.axes} would let pass {', '.join(survivors)}: kept incumbent"
     if case.train:
         return None if finalists else "no finalist supports this key: kept incumbent"
     share = sum(item.weight for item in case.contest.keys[case.key])

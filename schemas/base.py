@@ -18,6 +18,11 @@ def absent(value: object) -> bool:
     return not value
 
 
+def unset(value: object) -> bool:
+    """As :func:`absent`, where an empty value says something and only None says nothing."""
+    return value is None
+
+
 class Record(BaseModel):
     """A frozen value of our own; an unknown key is an error."""
 

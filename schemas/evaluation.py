@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from schemas.base import Digest, Natural, NonEmpty, Record, absent
+from schemas.base import Digest, Natural, NonEmpty, Record, absent, unset
 from schemas.environment import Environment
 
 Stage = Literal["screen", "confirm"]
@@ -86,6 +86,10 @@ class Evaluation(Record):
     warmup_us: tuple[float, ...] = ()
     second_clock_us: tuple[float, ...] = Field(default=(), exclude_if=absent)
     """On a CUDA device: the samples of ``samples_us`` by events, where the Job's timer is CUPTI."""
+    survivors: tuple[str, ...] | None = Field(default=None, exclude_if=unset)
+    """Mutations (``mutation:output``) that this workload's rules would let pass: it is toothless for them."""
+    reference_precision: str | None = Field(default=None, exclude_if=unset)
+    """What the reference ran in, and why not in float64 where it did not."""
     convention: Literal["value_returning", "destination_passing"]
     cache_policy: str
     input_sets: Natural

@@ -18,7 +18,8 @@ from schemas.trace import TraceRecord
 Row = dict[str, Any]
 # Evaluation fields that stay in the document only: the same for a whole run, or too deep for a table.
 EVALUATION_DOCUMENT_ONLY = {
-    "schema_version", "job", "warmup_us", "second_clock_us", "cache_policy", "input_sets", "sample_draws",
+    "schema_version", "job", "warmup_us", "second_clock_us", "survivors", "reference_precision",
+    "cache_policy", "input_sets", "sample_draws",
     "sample_power", "environment", "limits",
 }  # fmt: skip
 

@@ -173,6 +173,8 @@ class DeviceWorker:
                 warmup_us=outcome.times_us[:warm],
                 samples_us=outcome.times_us[warm:],
                 second_clock_us=outcome.second_us[warm:],
+                survivors=outcome.survivors,
+                reference_precision=outcome.precision,
                 convention="destination_passing" if passing else "value_returning",
                 cache_policy=_CACHE_POLICY,
                 input_sets=request.input_sets,

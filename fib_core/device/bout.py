@@ -12,7 +12,7 @@ from fib_core.device import clocks, device_clocks, sampling, wire
 from fib_core.device.arena import Arena, Exchange
 from fib_core.device.case import Case, on_host
 from fib_core.device.clocks import Turn
-from fib_core.device.compare import Finding, compare
+from fib_core.device.compare import Finding, Incumbent, compare
 from fib_core.device.faults import RefereeFailed
 from fib_core.device.ground import Ground
 from fib_core.device.inputs import secret_seed
@@ -196,10 +196,11 @@ class Bout:
             draws = next(iter(outputs.values())).cpu()
             return sampling.mask_finding(rows, self.case.limits(chosen), draws.reshape(1, -1))
         definition = self.case.definition
-        incumbent = self.case.options["incumbent_errors"].get(self.case.workload.digest, {})
+        errors = self.case.options["incumbent_errors"].get(self.case.workload.digest, {})
+        known = {name: Incumbent(value, definition.policy.incumbent_error_factor) for name, value in errors.items()}
         for name, expected in self.case.expected(chosen).items():
             rule, dtype = definition.policy.outputs[name], definition.outputs[name].dtype
-            comparison = compare(outputs[name], expected, rule, dtype, incumbent.get(name))
+            comparison = compare(outputs[name], expected, rule, dtype, known.get(name))
             self._errors[name] = merge_figures(self._errors.get(name), comparison.figures)
             if comparison.finding is not None:
                 return Finding(comparison.finding.rule, f"output {name}: {comparison.finding.reason}")

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from fib_core.device import regions, sampling
-from fib_core.device.inputs import InputSource
+from fib_core.device import mutations, regions, sampling
+from fib_core.device.inputs import InputSource, secret_seed
 from fib_core.device.memory import memory_of
-from fib_core.device.reference import compile_reference, expected_outputs
+from fib_core.device.reference import compile_reference, expect
 from fib_core.errors import ContractError
 from schemas.definition import Definition
 from schemas.workload import Workload
@@ -28,6 +28,8 @@ class Case:
         self._expected: dict[int, dict[str, Any]] = {}
         self._limits: dict[int, Any] = {}
         self._row: int | None = None
+        self._survivors: tuple[str, ...] | None = None
+        self.precision: str | None = None
 
     @property
     def calls(self) -> list[int]:
@@ -57,10 +59,28 @@ class Case:
         """What the reference says about one set."""
         if index not in self._expected:
             run = compile_reference(self.definition)
-            outputs = expected_outputs(self.definition, run, self.inputs(index))
+            found = expect(self.definition, run, self.inputs(index))
+            self.precision = found.precision + (f": {found.why}" if found.why else "")
+            outputs = found.outputs
             slots = self.output_layout().slots
             self._expected[index] = {slot.name: _shaped(outputs[slot.name], slot) for slot in slots}
         return self._expected[index]
+
+    def survivors(self) -> tuple[str, ...]:
+        """Mutated outputs that the rules would let pass on this workload; found once."""
+        if self._survivors is None:
+            generator = torch.Generator().manual_seed(secret_seed(self.options["seed"], "mutations"))
+            self._survivors = self._examined(generator)
+        return self._survivors
+
+    def _examined(self, generator: torch.Generator) -> tuple[str, ...]:
+        policy, outputs = self.definition.policy, self.definition.outputs
+        if self.samples:
+            rows = sampling.Rows.of(on_host(self.inputs(0)))
+            draws, batch = self.options["sampling_draws"], rows.probs.shape[0]
+            return mutations.sampler_survivors(rows, self.liveliest_row(), draws, batch, generator) if draws else ()
+        sets = [on_host(self.expected(index)) for index in sorted(set(self.calls))[:2]]
+        return mutations.survivors(policy, outputs, sets, on_host(self.inputs(0)), generator)
 
     def limits(self, index: int) -> Any:
         """Smallest legal probability per row of one set of a sampling definition."""

@@ -4,6 +4,7 @@ In: a request, the referee, a zygote. Out: one :class:`Outcome` per workload. A 
 verdicts only; a referee's or zygote's death is raised.
 """
 
+import signal
 import socket
 import time
 from dataclasses import asdict, dataclass, field, replace
@@ -20,6 +21,7 @@ from schemas.evaluation import Status
 from schemas.visit import Contestant, VisitRequest
 
 _ASKED_TWICE = ("clock", "hidden_time")
+_KILLED = f"signal {int(signal.SIGKILL)}"
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Outcome:
     draws: int | None = None
     power: float | None = None
     second_us: tuple[float, ...] = ()
+    survivors: tuple[str, ...] | None = None
+    precision: str | None = None
 
 
 @dataclass
@@ -78,6 +82,7 @@ class Contest:
             if self._request.mode == "isolated":
                 self._discard()
             self.close()
+            places.clear()
         return outcomes
 
     def close(self) -> None:
@@ -101,9 +106,11 @@ class Contest:
         fatal, outcome = self._attempt(contestant, index, salt, places)
         verdict = outcome.verdict
         suspected = verdict.status is Status.CHEATED and verdict.rule in _ASKED_TWICE
+        suspected |= verdict.rule == "signal" and verdict.reason.endswith(_KILLED)  # by itself or the host: who knows
         spoiled = self._request.mode == "persistent" and used and verdict.status is not Status.PASSED
         if (suspected or spoiled) and not self._budget.spent:
             self._discard()
+            places.clear()
             fatal, again = self._attempt(contestant, index, f"{salt}/again", places)
             outcome = again if spoiled or again.verdict.rule != verdict.rule else outcome
         return fatal, outcome
@@ -118,7 +125,8 @@ class Contest:
         outcome = self._duel(Duel(index, salt, passing, self._budget.left_s))
         if outcome.verdict.status is Status.PASSED and self._request.sampling_draws and self._referee.samples:
             drawn = self._duel(Duel(index, salt, passing, self._request.limits.visit_s, draws=True))
-            outcome = replace(drawn, times_us=outcome.times_us, second_us=outcome.second_us)
+            log, draws, power = drawn.log, drawn.draws, drawn.power
+            outcome = replace(outcome, verdict=drawn.verdict, log=log, draws=draws, power=power)
         return False, outcome
 
     def _fork(self, places: Places) -> Child:
@@ -185,7 +193,11 @@ class Contest:
             return replace(self._failed(verdict, reply["log"]), times_us=times_us, second_us=second_us)
         log = self._log()
         self._ask({})  # the process has left the workload, or is gone: its verdict stands
-        return Outcome(verdict, times_us, log, reply.get("draws"), reply.get("power"), second_us)
+        survivors = reply.get("survivors")
+        return Outcome(
+            verdict, times_us, log, reply["draws"], reply["power"], second_us,
+            tuple(survivors) if survivors is not None else None, reply["precision"],
+        )  # fmt: skip
 
     def _tampering(self, child: Child, whole: bool) -> Verdict | None:
         """Native code that measures, changed since the fork; not asked where the host does not let us look."""

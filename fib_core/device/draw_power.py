@@ -40,8 +40,13 @@ def distinct(chosen: Support) -> Any:
 
 
 def power_at(tokens: Any, draws: int, alpha: float, tvd: float = TVD) -> float:
-    """Power of the view ``tokens`` at level ``alpha``; ``tokens`` as :func:`distinct` returns them."""
-    if len(tokens) < 2 or draws < 2 * EXPECTATION_MIN:
+    """Power of the view ``tokens`` at level ``alpha``; ``tokens`` as :func:`distinct` returns them.
+
+    A single token: whatever differs is outside the support, and the mask sees the first such draw.
+    """
+    if len(tokens) < 2:
+        return 1 - (1 - tvd) ** draws
+    if draws < 2 * EXPECTATION_MIN:
         return 0.0
     plan = _plan(tokens, draws, tvd)
     if plan.cells < 2:
@@ -52,6 +57,8 @@ def power_at(tokens: Any, draws: int, alpha: float, tvd: float = TVD) -> float:
 
 def coarse_power_at(tokens: Any, draws: int, alpha: float, tvd: float = TVD) -> float:
     """Power of a view of sixteen cells against ``tvd`` between its cells: sum d^2 / p is then at least (2 tvd)^2."""
+    if len(tokens) < 2:
+        return power_at(tokens, draws, alpha, tvd)
     cells = min(len(tokens), COARSE_CELLS, int(draws / EXPECTATION_MIN))
     if cells < 2:
         return 0.0

@@ -96,7 +96,7 @@ class Ground:
             not torch.equal(written[:, start:end], self._clean[start:end].expand(count, -1))
             for start, end in self.output.guards
         )
-        mutated = not torch.equal(self._at(self._fresh, self.fresh, block), self._written)
+        mutated = not regions.same_bytes(self._at(self._fresh, self.fresh, block), self._written)
         return Signs(mutated, overrun, kept is not None and self.output_differs(*kept))
 
     def mutated(self, block: int) -> str | None:
@@ -127,7 +127,7 @@ class Ground:
 
     def output_differs(self, output_block: int, then: Any) -> bool:
         """Has the block changed since :meth:`output_bytes`?"""
-        return not torch.equal(self._at(self._output, self.output, output_block), then)
+        return not regions.same_bytes(self._at(self._output, self.output, output_block), then)
 
     @property
     def writes_in_place(self) -> bool:
@@ -178,7 +178,7 @@ def _tensor(place: int, slot: regions.Slot) -> bytes:
 
 
 def _difference(now: Any, then: Any, layout: regions.Layout) -> str | None:
-    if torch.equal(now, then):
+    if regions.same_bytes(now, then):
         return None
     for slot in layout.slots:
         span = slice(slot.offset, slot.offset + slot.size_bytes)

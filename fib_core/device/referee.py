@@ -71,8 +71,11 @@ class Bench:
         torch.set_num_threads(len(os.sched_getaffinity(0)))
         kind = DrawBout if message["draws"] else Bout
         bout = kind(case, message["salt"], message["destination"])
+        facts: dict[str, Any] = {"precision": case.precision}
+        if self._options["examine"] and not message["draws"]:
+            facts["survivors"] = case.survivors()
         torch.set_num_threads(1)
-        return self._duel(bout, message["limit_s"])
+        return self._duel(bout, message["limit_s"]) | facts
 
     def _duel(self, bout: Bout, limit_s: float) -> dict[str, Any]:
         assert self._arena is not None, "duel before meet"

@@ -52,6 +52,7 @@ class Referee:
             "sampling_draws": request.sampling_draws,
             "incumbent_errors": request.incumbent_errors,
             "keep_bytes": _KEEP_BYTES,
+            "examine": request.stage == "screen",
             "device": self._device,
             "timer": self._timer,
         }

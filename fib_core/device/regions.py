@@ -97,3 +97,8 @@ def view(region: Any, slot: Slot, base: int = 0) -> Any:
 def bytes_of(tensor: Any) -> Any:
     """A contiguous tensor's memory as uint8, for bitwise comparison and poisoning."""
     return tensor.reshape(-1).view(torch.uint8)
+
+
+def same_bytes(one: Any, other: Any) -> bool:
+    """Equality of two byte tensors whose length is a multiple of eight: eight bytes a comparison."""
+    return bool(torch.equal(one.view(torch.int64), other.view(torch.int64)))

@@ -4,7 +4,7 @@ In: probabilities, filters, draws. Out: findings, the power that the number of d
 fp64 throughout; no Python loop over draws.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ from fib_core.device.compare import Finding
 from fib_core.device.draw_cells import VIEWS, views
 from fib_core.device.support import MASK_SLACK, Rows, Support, support, supports, thresholds
 
-__all__ = ["FALSE_REJECTION", "MASK_SLACK", "DrawTest", "Rows", "distribution_test", "liveliest_row", "mask_finding",
-           "needed_draws", "repeated_stream", "thresholds"]  # fmt: skip
+__all__ = ["FALSE_REJECTION", "MASK_SLACK", "DrawTest", "Rows", "by_liveliness", "distribution_test", "liveliest_row",
+           "mask_finding", "needed_draws", "repeated_stream", "thresholds"]  # fmt: skip
 
 FALSE_REJECTION = 1e-6  # of an exact sampler, by all tests of one evaluation together
 # How the level is shared out. The approximate tail may be off by a factor of some ten at such levels, where many rare
@@ -52,11 +52,16 @@ def mask_finding(rows: Rows, limits: Any, draws: Any) -> Finding | None:
     return Finding("mask", f"{count} draws outside the support, the first token {token} in row {row}")
 
 
-def liveliest_row(rows: Rows) -> int:
-    """The row whose filtered distribution has the smallest largest probability: the one that tells most."""
+def by_liveliness(rows: Rows) -> list[int]:
+    """Rows by the largest probability of their filtered distribution, smallest first: the ones that tell most."""
     limits = thresholds(rows, 0.0)
     kept = torch.where(rows.probs >= limits[:, None], rows.probs, 0.0)
-    return int((kept.max(dim=1).values / kept.sum(dim=1)).argmin())
+    return [int(row) for row in (kept.max(dim=1).values / kept.sum(dim=1)).argsort(stable=True)]
+
+
+def liveliest_row(rows: Rows) -> int:
+    """The first of :func:`by_liveliness`."""
+    return by_liveliness(rows)[0]
 
 
 def needed_draws(rows: Rows, row: int, alpha: float = FALSE_REJECTION) -> int:
@@ -69,22 +74,24 @@ def distribution_test(
 ) -> DrawTest:
     """Are ``draws`` [calls, batch], all from one row, each call under its own seed, independent draws of that row?
 
-    An exact sampler is found at fault with probability below ``alpha``. ``generator`` is secret: it pools tokens.
+    Several such blocks come as a list. An exact sampler is found at fault with probability below ``alpha``.
+    ``generator`` is secret: it pools tokens.
     """
-    draws = draws.to(torch.int64)
-    exact, *rounded = supports(rows, row, draws.numel())
+    blocks = [part.to(torch.int64) for part in ([draws] if isinstance(draws, torch.Tensor) else draws)]
+    every = _flat(blocks)
+    exact, *rounded = supports(rows, row, len(every))
     tokens, level = draw_power.distinct(exact), _view_level(alpha)
-    attained = draw_power.power_at(tokens, draws.numel(), level)
-    coarse = draw_power.coarse_power_at(tokens, draws.numel(), level)
-    finding = _repeats(exact, draws, alpha * _REPEATED)
-    if finding is None:
-        counts = torch.bincount(draws.reshape(-1), minlength=exact.vocab)
+    attained = draw_power.power_at(tokens, len(every), level)
+    coarse = draw_power.coarse_power_at(tokens, len(every), level)
+    finding = _repeats(exact, blocks, alpha * _REPEATED)
+    if finding is None and len(every):
+        counts = torch.bincount(every, minlength=exact.vocab)
         # A token that rounding may put on either side of top-p's boundary: right on one side is right.
         for chosen in (exact, *rounded):
-            finding = _pooled_finding(chosen, counts, draws.numel(), generator, alpha)
+            finding = _pooled_finding(chosen, counts, len(every), generator, alpha)
             if finding is None:
                 break
-    return DrawTest(finding, draws.numel(), attained, coarse)
+    return DrawTest(finding, len(every), attained, coarse)
 
 
 def repeated_stream(
@@ -118,24 +125,30 @@ def _pooled_finding(
     return None
 
 
-def _repeats(chosen: Support, draws: Any, alpha: float) -> Finding | None:
+def _flat(parts: Sequence[Any]) -> Any:
+    return torch.cat([part.reshape(-1) for part in parts]) if parts else torch.zeros(0, dtype=torch.int64)
+
+
+def _repeats(chosen: Support, blocks: Sequence[Any], alpha: float) -> Finding | None:
     """Draws that repeat from call to call or row to row: a fixed seed, one random number for all rows, a replay."""
-    for words, one, other in _pairings(_canonical(chosen, draws)):
+    for words, one, other in _pairings([_canonical(chosen, draws) for draws in blocks]):
         finding = _agreement(chosen, one, other, words, alpha / 3)
         if finding is not None:
             return finding
     return None
 
 
-def _pairings(draws: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Disjoint pairs of draws, so that agreements are independent."""
-    calls, batch = draws.shape
-    half = calls // 2
+def _pairings(blocks: Sequence[Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Disjoint pairs of draws of one block, so that agreements are independent."""
+    calls = sum(len(draws) for draws in blocks)
     words = f"{calls} calls under {calls} different seeds drew the same tokens"
-    yield words, draws[0 : 2 * half : 2], draws[1::2][:half]
-    yield "the second half of the calls repeats the first", draws[:half], draws[half : 2 * half]
-    side = batch // 2
-    yield "rows of one call drew the same tokens", draws[:, 0 : 2 * side : 2], draws[:, 1::2][:, :side]
+    yield words, _flat([d[0 : len(d) // 2 * 2 : 2] for d in blocks]), _flat([d[1::2] for d in blocks])
+    halves = [len(draws) // 2 for draws in blocks]
+    one = _flat([d[:half] for d, half in zip(blocks, halves, strict=True)])
+    other = _flat([d[half : 2 * half] for d, half in zip(blocks, halves, strict=True)])
+    yield "the second half of the calls repeats the first", one, other
+    one, other = (_flat([d[:, side : d.shape[1] // 2 * 2 : 2] for d in blocks]) for side in (0, 1))
+    yield "rows of one call drew the same tokens", one, other
 
 
 def _canonical(chosen: Support, draws: Any) -> Any:

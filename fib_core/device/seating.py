@@ -39,6 +39,11 @@ class Places:
     built: Path
     scratch: Path
 
+    def clear(self) -> None:
+        """Forget what was written: nobody who meets the same inputs later may find answers here."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(exist_ok=True)
+
 
 @contextmanager
 def seat_on(device: str, cache_dir: Path) -> Iterator[Seat]:

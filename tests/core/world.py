@@ -149,6 +149,7 @@ class World:
     verdict: Verdict = lambda name, workload: Status.PASSED
     control_gain: float = 1.0
     per_workload: dict[tuple[str, str], float] = field(default_factory=dict)
+    survivors: Callable[[Workload], tuple[str, ...]] = lambda workload: ()
 
     def visit(self, request: VisitRequest) -> list[Evaluation]:
         """Evaluations in contestant-major order; noise is common to a round, then private to each process."""
@@ -184,6 +185,7 @@ class World:
             samples_us=(time, time * 1.01, time * 0.99) if status is Status.PASSED else (),
             convention="destination_passing", cache_policy="warm", input_sets=1, environment=ENVIRONMENT,
             limits=request.limits, seed=request.seed, started_at="2026-01-01T00:00:00Z", log="line\n" * 3,
+            survivors=self.survivors(workload) if request.stage == "screen" else None,
         )  # fmt: skip
 
 
