@@ -9,8 +9,13 @@ from schemas.evaluation import Job, Timer
 from schemas.visit import Contestant, VisitRequest
 from schemas.workload import Workload
 
-# Draws that tell a total variation distance of 0.05 from nothing with power 0.999, at the cells that the device pools.
-FULL_POWER_DRAWS = 12_288
+COARSE_DRAWS = 12_288
+"""Draws of a row that tell 0.05 of the mass moved between layers of probability, blocks of ids or lanes, whatever the
+support. What is moved token by token at random needs more, by the size of the support: ``sample_power`` says."""
+
+STRICT_DRAWS_MAX = 65_536
+"""Most draws of a row that are made to reach power 0.999 against any total variation distance of 0.05: enough for top-k
+up to 2,000. A nucleus of a real vocabulary needs several times more; what it got is recorded as its power."""
 
 
 def timer_of(environment: Environment) -> Timer:

@@ -16,7 +16,7 @@ from schemas.canonical import digest_of
 from schemas.definition import Definition
 from schemas.numerics import POLICY_VERSION
 from schemas.snapshot import Placed, Snapshot, Split
-from schemas.workload import Workload
+from schemas.workload import RandomInput, Workload
 
 STRESS = "stress"
 HOLDOUT_SHARE = 0.20
@@ -32,8 +32,11 @@ def family_of(workload: Workload) -> str:
 
 
 def stress_workloads(definition: Definition, limit: int = 2) -> list[Workload]:
-    """Awkward calls that no log need contain, from the constraints; raises UnsupportedInput if inputs are unknown."""
-    return [
+    """Awkward calls that no log need contain, from the constraints; raises UnsupportedInput if inputs are unknown.
+
+    The first of them once more with padded inputs, where the definition lets callers hand over slices.
+    """
+    found = [
         Workload(
             definition_digest=definition.digest,
             axes=point.axes,
@@ -43,6 +46,17 @@ def stress_workloads(definition: Definition, limit: int = 2) -> list[Workload]:
         )
         for point in stress_points(definition, limit)
     ]
+    return [*found, *(_padded(item, definition.strided) for item in found[:1] if definition.strided)]
+
+
+def _padded(workload: Workload, names: Sequence[str]) -> Workload:
+    recipes = workload.inputs
+    slices = {
+        name: recipe.model_copy(update={"layout": "padded"})
+        for name, recipe in recipes.items()
+        if name in names and isinstance(recipe, RandomInput)
+    }
+    return workload.model_copy(update={"inputs": recipes | slices})
 
 
 def split(

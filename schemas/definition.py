@@ -1,7 +1,8 @@
 """Definition: an operator's contract (axes, inputs, outputs, reference, constraints, numerical policy).
 
-The public flashinfer-trace shape plus three extension keys of ours: ``mutates``, ``numerics``
-and ``static`` (inputs that keep their contents from call to call, such as weights; a kernel may prepare them once).
+The public flashinfer-trace shape plus four extension keys of ours: ``mutates``, ``numerics``,
+``static`` (inputs that keep their contents from call to call, such as weights; a kernel may prepare them once) and
+``strided`` (inputs that callers may hand over as slices of something wider: padded rows, an offset start).
 """
 
 import ast
@@ -56,6 +57,7 @@ class Definition(PublicRecord):
     mutates: dict[NonEmpty, NonEmpty] = {}
     numerics: NumericalPolicy | None = None
     static: tuple[NonEmpty, ...] = Field(default=(), exclude_if=absent)
+    strided: tuple[NonEmpty, ...] = Field(default=(), exclude_if=absent)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -127,6 +129,8 @@ def _check_names(definition: Definition) -> None:
     strange = set(definition.static) - definition.inputs.keys() | set(definition.static) & definition.mutates.keys()
     if strange:
         raise ValueError(f"static {sorted(strange)}: expected inputs of this definition that it does not mutate")
+    if not set(definition.strided) <= definition.inputs.keys() - definition.mutates.keys():
+        raise ValueError(f"strided {list(definition.strided)}: expected inputs that this definition does not mutate")
 
 
 def _check_sources(definition: Definition) -> None:

@@ -95,6 +95,9 @@ class Evaluation(Record):
     input_sets: Natural
     sample_draws: Natural | None = None
     sample_power: float | None = None
+    """Against any total variation distance of 0.05, of the row that tells least."""
+    sample_coarse_power: float | None = Field(default=None, exclude_if=unset)
+    """Against 0.05 of the mass moved between layers of probability, blocks of ids or lanes."""
     environment: Environment
     limits: Limits
     seed: str

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 EVALUATION_DOCUMENT_ONLY = {
     "schema_version", "job", "warmup_us", "second_clock_us", "survivors", "reference_precision",
     "cache_policy", "input_sets", "sample_draws",
-    "sample_power", "environment", "limits",
+    "sample_power", "sample_coarse_power", "environment", "limits",
 }  # fmt: skip
 
 

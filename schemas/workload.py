@@ -7,14 +7,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from schemas.base import Digest, Natural, NonEmpty, PublicRecord, Record
+from schemas.base import Digest, Natural, NonEmpty, PublicRecord, Record, unset
 
 
 class RandomInput(PublicRecord):
-    """Fresh values from the harness; ``distribution`` (ours) names one of device/inputs, absent = standard normal."""
+    """Fresh values from the harness; ``distribution`` (ours) names one of device/inputs, absent = standard normal.
+
+    ``layout`` (ours) "padded": rows further apart than they are wide, the first not at the start of its memory.
+    """
 
     type: Literal["random"]
     distribution: str | None = None
+    layout: Literal["padded"] | None = Field(default=None, exclude_if=unset)
 
 
 class ScalarInput(PublicRecord):

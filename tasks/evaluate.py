@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fib_core.errors import ContractError, UnsupportedInput
+from fib_core.jobs import COARSE_DRAWS
 from fib_core.structure import recipes_for, small_valid_set
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation
@@ -19,7 +20,6 @@ from tasks.settings import Settings
 from tasks.wiring import open_device
 
 SAMPLE_COUNT = 10
-SAMPLING_DRAWS = 10_000
 
 
 def evaluate(
@@ -44,7 +44,7 @@ def evaluate(
         warmup_count=1,
         sample_count=SAMPLE_COUNT,
         input_sets=SAMPLE_COUNT + 1,
-        sampling_draws=SAMPLING_DRAWS,
+        sampling_draws=COARSE_DRAWS,
         limits=limits_for(settings, definition, workloads).model_copy(update={"visit_s": visit_limit_s}),
         blob_root=str(blob_root) if blob_root is not None else None,
     )

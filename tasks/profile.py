@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from fib_core.contest import VisitSettings
+from fib_core.jobs import STRICT_DRAWS_MAX
 from schemas.base import Digest
 from schemas.decision import Profile
 from schemas.definition import Definition
@@ -40,6 +41,7 @@ class Spend:
 
     sample_count: int
     sampling_draws: int
+    """Most draws of one row of a sampler; the judge makes no more than the row needs."""
     drawn_limit: int | None = None
     """Workloads of a sampling definition whose distribution is tested; None = all. The mask is judged on all."""
 
@@ -48,7 +50,7 @@ SPENDS: dict[tuple[Profile, Stage], Spend] = {
     ("quick", "screen"): Spend(sample_count=3, sampling_draws=1_500, drawn_limit=1),
     # Correctness of rounds is judged on every call; the distribution was tested in the screen.
     ("quick", "confirm"): Spend(sample_count=3, sampling_draws=0),
-    ("full", "screen"): Spend(sample_count=10, sampling_draws=12_000),
+    ("full", "screen"): Spend(sample_count=10, sampling_draws=STRICT_DRAWS_MAX),
     ("full", "confirm"): Spend(sample_count=20, sampling_draws=0),
 }
 

@@ -17,17 +17,21 @@ from typing import Self
 
 from fib_core.builders.toolchain import ToolchainMissing
 from fib_core.device.child import Child
-from fib_core.device.contest import Contest, Outcome, not_compiled
+from fib_core.device.contest import Contest
 from fib_core.device.driver_build import ensure_driver
 from fib_core.device.environment import describe_cpu
 from fib_core.device.environment_cuda import describe_cuda
-from fib_core.device.faults import MachineFailure
+from fib_core.device.faults import MachineFailure, RefereeDied
+from fib_core.device.floor import Floors, floors_for
 from fib_core.device.lock import device_lock
+from fib_core.device.outcome import Outcome, not_compiled
+from fib_core.device.peaks import Ceiling, measure_cuda
 from fib_core.device.referee_client import Referee
 from fib_core.device.seating import Places, Seat, compile_ahead, compile_all, places_for, seat_on, visit_directory
 from fib_core.device.zygote_client import Zygote
 from fib_core.errors import ContractError, DeviceError
 from fib_core.jobs import job_for, timer_of
+from fib_core.roofline import Peaks
 from schemas.environment import Environment
 from schemas.evaluation import Evaluation
 from schemas.solution import Solution
@@ -46,6 +50,7 @@ class DeviceWorker:
         self._cache_dir = cache_dir or Path(os.environ.get("FIB_HOME", ".fib")).absolute() / "build"
         self._device = device
         self._environment = describe_cpu() if device == "cpu" else describe_cuda(int(device.partition(":")[2]))
+        self._ceiling = Ceiling(self._cache_dir, self._environment, None if device == "cpu" else self._peaks_of_device)
         self._zygote: Zygote | None = None
         self._kept: dict[str, Child] = {}
         self._turn = threading.Lock()
@@ -92,8 +97,9 @@ class DeviceWorker:
                 evaluations = self._measure(request)
         except (DeviceError, ToolchainMissing, ContractError, OSError) as error:
             fault = MachineFault(cause=_cause(error), detail=str(error)[:4000])
-            if isinstance(error, DeviceError):
-                self.close()  # nothing of a spoiled visit may stay; the next one starts a new fork server
+            # Nothing of a spoiled visit may stay. A referee that died leaves a sound fork server behind.
+            if isinstance(error, DeviceError) and not (isinstance(error, RefereeDied) and request.mode == "isolated"):
+                self.close()
         if fault is not None:
             _LOG.warning("visit of %s spoiled by %s: %s", request.definition.name, fault.cause, fault.detail)
         return VisitResult(
@@ -115,7 +121,10 @@ class DeviceWorker:
             ExitStack() as entered,
         ):
             self.referee_pid = referee.pid
-            contests = [self._contest(request, referee, seat, number) for number in range(len(request.contestants))]
+            peaks, clock_mhz = self._ceiling.peaks(seat.core), self._environment.clock_mhz
+            floors = floors_for(request, peaks, self._device, clock_mhz)
+            numbers = range(len(request.contestants))
+            contests = [self._contest(request, referee, seat, floors, number) for number in numbers]
             places = [self._places(directory / str(number), item) for number, item in enumerate(request.contestants)]
             for number, contest in enumerate(contests):
                 entered.callback(contest.close)
@@ -130,16 +139,22 @@ class DeviceWorker:
                 else:
                     outcomes = contest.run(contestant, str(number), places[number])
                     self._keep(contestant, contest)
-                evaluations += self._evaluations(request, contestant, outcomes, begun, contest.enforced)
+                enforced = contest.enforced + floors.names
+                evaluations += self._evaluations(request, contestant, outcomes, begun, enforced)
         return evaluations
 
     def _runs(self, solution: Solution) -> bool:
         return self._device != "cpu" or solution.spec.language != "cuda"
 
-    def _contest(self, request: VisitRequest, referee: Referee, seat: Seat, number: int) -> Contest:
+    def _peaks_of_device(self, _: int | None) -> Peaks:
+        return measure_cuda(self._own_zygote(), self._device)
+
+    def _contest(
+        self, request: VisitRequest, referee: Referee, seat: Seat, floors: Floors, number: int
+    ) -> Contest:
         digest = request.contestants[number].solution_digest
         kept = self._kept.pop(digest, None) if request.mode == "persistent" else None
-        return Contest(self._ready_zygote(), referee, request, seat, kept)
+        return Contest(self._own_zygote(), referee, request, seat, floors, kept)
 
     def _places(self, directory: Path, contestant: Contestant) -> Places:
         return places_for(contestant.solution, contestant.solution_digest, directory, self._cache_dir)
@@ -180,12 +195,18 @@ class DeviceWorker:
                 input_sets=request.input_sets,
                 sample_draws=outcome.draws,
                 sample_power=outcome.power,
+                sample_coarse_power=outcome.coarse_power,
                 environment=self._environment,
                 limits=limits,
                 seed=request.seed,
                 started_at=begun,
                 log=outcome.log,
             )
+
+    def _own_zygote(self) -> Zygote:
+        """That of the visit in progress: one that dies in it is not replaced by another, which has no referee."""
+        assert self._zygote is not None, "a visit begins with a fork server"
+        return self._zygote
 
     def _ready_zygote(self) -> Zygote:
         if self._zygote is not None and not self._zygote.alive():

@@ -6,11 +6,14 @@ with the compiler's output.
 
 import hashlib
 import json
+import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from fib_core.builders import toolchain
@@ -68,9 +71,17 @@ def run_compiler(command: list[str], limit_s: float) -> tuple[int, str]:
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
     ) as process:
+        _bound(process.pid, limit_s)
         try:
             output, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired as error:
             os.killpg(process.pid, signal.SIGKILL)
             raise BuildError(f"the compiler was stopped after {limit_s:g} s") from error
     return process.returncode, output.decode(errors="replace")[-_LOG_CHARS:]
+
+
+def _bound(pid: int, limit_s: float) -> None:
+    """A compiler whose caller is killed must end by itself."""
+    seconds = math.ceil(limit_s) + 1
+    with suppress(ProcessLookupError, PermissionError):
+        resource.prlimit(pid, resource.RLIMIT_CPU, (seconds, seconds))

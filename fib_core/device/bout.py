@@ -8,7 +8,9 @@ import json
 import secrets
 from typing import Any
 
-from fib_core.device import clocks, device_clocks, sampling, wire
+import torch
+
+from fib_core.device import clocks, device_clocks, ranks, sampling, wire
 from fib_core.device.arena import Arena, Exchange
 from fib_core.device.case import Case, on_host
 from fib_core.device.clocks import Turn
@@ -16,6 +18,7 @@ from fib_core.device.compare import Finding, Incumbent, compare
 from fib_core.device.faults import RefereeFailed
 from fib_core.device.ground import Ground
 from fib_core.device.inputs import secret_seed
+from fib_core.device.review import Review
 from fib_core.device.verdict import Verdict, cheated, merge_figures, of_failure, of_problem
 from schemas.evaluation import ErrorFigures, Status
 
@@ -35,6 +38,8 @@ class Bout:
         self._errors: dict[str, ErrorFigures] = {}
         self._exchanges: list[Exchange] = []
         self._turns: list[Turn] = []
+        self._standings: list[Any] = []
+        self._review = Review(self.ground.output)
         self._kept: tuple[int, Any] | None = None
         self.log = ""
         self.left = False
@@ -80,7 +85,7 @@ class Bout:
         called = self._ask(arena, self._order(number, places), limit_s)
         verdict = self._answered(called.answer, number, places[0])
         if verdict is None:
-            self._turns.append(Turn(rest, primed, count, called, arena.rest()))
+            self._turns.append(Turn(rest, primed, called, arena.rest()))
             if not self.ground.as_returned(places[1], called.answer.digest):
                 return _changed(number)
         return verdict
@@ -144,17 +149,23 @@ class Bout:
         return None
 
     def _looked_at(self, number: int, chosen: int, block: int, output_block: int) -> Verdict | None:
-        """Late writes of the call before (on a device: copied again meanwhile), inputs, red zones, values."""
-        signs = self.ground.signs(block, output_block, self._kept if self.ground.on_device else None)
-        if signs.late:
-            return _changed(number - 1)
-        if signs.mutated:
-            return self._mutation(block)
-        if signs.overrun:
-            return cheated("red_zone", f"call {number} wrote outside its output")
-        if self.ground.writes_in_place or self.ground.on_device:
+        """Inputs, red zones, values: in this order. On a device the bytes are kept, and judged with later calls'."""
+        if self.ground.on_device:
+            signs = self.ground.signs_on_device(block, output_block, self._kept)
             self._kept = output_block, self.ground.output_bytes(output_block)
-        finding = self._finding(chosen, output_block)
+            self._review.add(number, chosen, signs, self._kept[1])
+            return self._review.verdict(self._valued) if self._review.full else None
+        found = self.ground.signs(block, output_block)
+        if found.mutated:
+            return self._mutation(block)
+        if found.overrun:
+            return cheated("red_zone", f"call {number} wrote outside its output")
+        if self.ground.writes_in_place:
+            self._kept = output_block, self.ground.output_bytes(output_block)
+        return self._valued(number, chosen, self.ground.outputs(output_block))
+
+    def _valued(self, number: int, chosen: int, outputs: dict[str, Any]) -> Verdict | None:
+        finding = self._finding(chosen, outputs)
         if finding is None:
             return None
         return Verdict(Status.INCORRECT_NUMERICAL, finding.rule, f"call {number}: {finding.reason}", self._errors)
@@ -172,8 +183,11 @@ class Bout:
         last = arena.ask(wire.end(), max(1.0, limit_s - self.spent_s))
         self.left = True
         late = self._kept is not None and self.ground.output_differs(*self._kept)
+        verdict = self._review.verdict(self._valued)
+        if verdict is not None:
+            return verdict
         if last.answer.changed or late:
-            return _changed(len(self._exchanges) - 1)
+            return _changed(len(self.case.calls) - 1)
         moved = self.ground.output.total_bytes
         if self.ground.on_device:
             fault = device_clocks.missing(self._exchanges, self.case.options["timer"])
@@ -187,18 +201,24 @@ class Bout:
             return mutation
         if suspicion is not None:
             return cheated(*suspicion)
+        finding = ranks.finding_on(torch.cat(self._standings)) if self._standings else None
+        if finding is not None:
+            return Verdict(Status.INCORRECT_NUMERICAL, finding.rule, finding.reason)
         return Verdict(Status.PASSED, errors=self._errors)
 
-    def _finding(self, chosen: int, output_block: int) -> Finding | None:
-        outputs = self.ground.outputs(output_block)
+    def _finding(self, chosen: int, outputs: dict[str, Any]) -> Finding | None:
         if self.case.samples:
             rows = sampling.Rows.of(on_host(self.case.inputs(chosen)))
-            draws = next(iter(outputs.values())).cpu()
-            return sampling.mask_finding(rows, self.case.limits(chosen), draws.reshape(1, -1))
+            draws, (limits, masses) = next(iter(outputs.values())).cpu().reshape(-1), self.case.limits(chosen)
+            outside = sampling.mask_finding(rows, limits, draws[None])
+            if outside is None:
+                noise = torch.Generator().manual_seed(self._seed(-1 - len(self._standings)))
+                self._standings.append(ranks.standings(rows, masses, draws, noise))
+            return outside
         definition = self.case.definition
         errors = self.case.options["incumbent_errors"].get(self.case.workload.digest, {})
         known = {name: Incumbent(value, definition.policy.incumbent_error_factor) for name, value in errors.items()}
-        for name, expected in self.case.expected(chosen).items():
+        for name, expected in self.case.expected(chosen, next(iter(outputs.values())).device.type).items():
             rule, dtype = definition.policy.outputs[name], definition.outputs[name].dtype
             comparison = compare(outputs[name], expected, rule, dtype, known.get(name))
             self._errors[name] = merge_figures(self._errors.get(name), comparison.figures)

@@ -18,6 +18,7 @@ from fib_core.device import sandbox, scratch
 from fib_core.device.channel import Channel
 from fib_core.device.device_clock import DeviceClock
 from fib_core.device.driver import Driver, failure_of
+from fib_core.device.timer_test import known_call
 from fib_core.errors import BuildError, EntryPointError
 from schemas.solution import Solution
 
@@ -46,6 +47,8 @@ def main(channel: Channel, log_fd: int, options: dict[str, Any]) -> None:
             reply = {"enforced": enforced}
         elif message["command"] == "load":
             entry, reply = _load(message)
+        elif message["command"] == "self_test":
+            entry, reply = known_call(options["device"], message), {}
         else:
             assert entry is not None, "serve before load"
             reply = {}

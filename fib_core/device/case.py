@@ -26,8 +26,11 @@ class Case:
         self._source = InputSource(definition, workload, options["seed"], options["blob_root"], options["device"])
         self._inputs: dict[int, dict[str, Any]] = {}
         self._expected: dict[int, dict[str, Any]] = {}
-        self._limits: dict[int, Any] = {}
+        self._expected_on_host: dict[int, dict[str, Any]] = {}
+        self._limits: dict[int, tuple[Any, Any]] = {}
         self._row: int | None = None
+        self.draw_plan: Any = None
+        """Made by the first distribution test, kept for all contestants."""
         self._survivors: tuple[str, ...] | None = None
         self.precision: str | None = None
 
@@ -55,8 +58,12 @@ class Case:
             self._inputs[index] = self._source.values(index)
         return self._inputs[index]
 
-    def expected(self, index: int) -> dict[str, Any]:
-        """What the reference says about one set."""
+    def expected(self, index: int, place: str | None = None) -> dict[str, Any]:
+        """What the reference says about one set; ``place`` "cpu": a copy on the host."""
+        if place == "cpu" and self.memory.device != "cpu":
+            if index not in self._expected_on_host:
+                self._expected_on_host[index] = on_host(self.expected(index))
+            return self._expected_on_host[index]
         if index not in self._expected:
             run = compile_reference(self.definition)
             found = expect(self.definition, run, self.inputs(index))
@@ -82,11 +89,11 @@ class Case:
         sets = [on_host(self.expected(index)) for index in sorted(set(self.calls))[:2]]
         return mutations.survivors(policy, outputs, sets, on_host(self.inputs(0)), generator)
 
-    def limits(self, index: int) -> Any:
-        """Smallest legal probability per row of one set of a sampling definition."""
+    def limits(self, index: int) -> tuple[Any, Any]:
+        """Smallest legal probability and kept mass per row of one set of a sampling definition."""
         if index not in self._limits:
             rows = sampling.Rows.of(on_host(self.inputs(index)))
-            self._limits[index] = sampling.thresholds(rows, sampling.MASK_SLACK)
+            self._limits[index] = sampling.boundaries(rows, sampling.MASK_SLACK)
         return self._limits[index]
 
     def liveliest_row(self) -> int:

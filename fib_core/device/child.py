@@ -5,6 +5,7 @@ In: messages. Out: replies, or a :class:`Death` that says how it ended. Passes n
 
 import os
 import select
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from typing import Any
 import psutil
 
 from fib_core.device.channel import Channel, ChannelClosed
+from fib_core.device.faults import ZygoteDied
 from fib_core.device.zygote_client import Zygote
 
 _POLL_S = 0.05
@@ -139,8 +141,13 @@ class Child:
         return Death("exit", f"the process ended with exit code {code}")
 
     def _kill(self) -> None:
-        self._zygote.kill(self.pid)
-        self._zygote.wait(self.pid, _EXIT_S)
+        try:
+            self._zygote.kill(self.pid)
+            self._zygote.wait(self.pid, _EXIT_S)
+        except ZygoteDied:
+            with suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)  # it died with its fork server; what it started did not
+            raise
 
     def _check_size(self) -> None:
         if self._memory_bytes is None:

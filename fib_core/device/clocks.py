@@ -33,7 +33,6 @@ class Turn:
 
     before: Rest
     primed: Exchange
-    primes: int
     called: Exchange
     after: Rest
 
@@ -41,6 +40,11 @@ class Turn:
     def elapsed_ns(self) -> int:
         """The driver's time of the call."""
         return self.called.answer.elapsed_ns
+
+    @property
+    def reported_ns(self) -> int:
+        """The driver's time of the call and of those that primed it, which meet cold caches and may take longer."""
+        return self.elapsed_ns + self.primed.answer.elapsed_ns
 
     @property
     def cpu_ns(self) -> int:
@@ -78,7 +82,7 @@ def _edges(timed: Sequence[Turn], copied_bytes: int) -> Suspicion:
 def _hidden(timed: Sequence[Turn], copied_bytes: int) -> Suspicion:
     """CPU time, children's included, beyond what the calls reported."""
     allowed = _OVERHEAD_NS + _COPY_NS_PER_BYTE * copied_bytes
-    excess = median(turn.cpu_ns - turn.elapsed_ns * (1 + turn.primes) * (1 + _OVERHEAD_SHARE) for turn in timed)
+    excess = median(turn.cpu_ns - turn.reported_ns * (1 + _OVERHEAD_SHARE) for turn in timed)
     if excess <= allowed:
         return None
     return "hidden_time", f"most calls used {excess / 1e3:.0f} us of CPU more than they reported"

@@ -7,58 +7,39 @@ verdicts only; a referee's or zygote's death is raised.
 import signal
 import socket
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from fib_core.device.channel import close_all
 from fib_core.device.child import Child, Death
+from fib_core.device.floor import RULE, Floors
+from fib_core.device.outcome import Budget, Outcome
 from fib_core.device.referee_client import Duel, Referee
 from fib_core.device.seating import Places, Seat
 from fib_core.device.verdict import Verdict, cheated, of_death, of_failure
 from fib_core.device.zygote_client import Zygote
-from fib_core.errors import BuildError
 from schemas.evaluation import Status
 from schemas.visit import Contestant, VisitRequest
 
-_ASKED_TWICE = ("clock", "hidden_time")
+_ASKED_TWICE = ("clock", "hidden_time", RULE)
 _KILLED = f"signal {int(signal.SIGKILL)}"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one evaluation will say."""
-
-    verdict: Verdict
-    times_us: tuple[float, ...] = ()
-    log: str = ""
-    draws: int | None = None
-    power: float | None = None
-    second_us: tuple[float, ...] = ()
-    survivors: tuple[str, ...] | None = None
-    precision: str | None = None
-
-
-@dataclass
-class _Budget:
-    """Time left to one contestant; the referee's work does not count."""
-
-    left_s: float
-    spent: bool = field(default=False)
 
 
 class Contest:
     """Runs one contestant; makes fresh processes as needed."""
 
     def __init__(
-        self, zygote: Zygote, referee: Referee, request: VisitRequest, seat: Seat, kept: Child | None = None
-    ) -> None:
+        self, zygote: Zygote, referee: Referee, request: VisitRequest, seat: Seat, floors: Floors,
+        kept: Child | None = None,
+    ) -> None:  # fmt: skip
         self._zygote, self._referee, self._request, self._seat = zygote, referee, request, seat
         self._child: Child | None = None
-        self._kept = kept
+        self._kept, self._floors = kept, floors
         self._started: Child | None = None
-        self._budget = _Budget(request.limits.visit_s)
+        self._budget = Budget(request.limits.visit_s)
         self._readable = False
         self._served = 0
+        self._compared = False
         self.enforced: tuple[str, ...] = ()
 
     def start(self, places: Places) -> None:
@@ -110,9 +91,11 @@ class Contest:
         spoiled = self._request.mode == "persistent" and used and verdict.status is not Status.PASSED
         if (suspected or spoiled) and not self._budget.spent:
             self._discard()
-            places.clear()
             fatal, again = self._attempt(contestant, index, f"{salt}/again", places)
             outcome = again if spoiled or again.verdict.rule != verdict.rule else outcome
+        if outcome.verdict.rule == RULE:
+            self._discard()  # the referee listens to one process at a time
+            self._floors.check_timer(self._referee, self._fork(places))
         return fatal, outcome
 
     def _attempt(self, contestant: Contestant, index: int, salt: str, places: Places) -> tuple[bool, Outcome]:
@@ -124,12 +107,32 @@ class Contest:
         passing = contestant.solution.spec.destination_passing_style
         outcome = self._duel(Duel(index, salt, passing, self._budget.left_s))
         if outcome.verdict.status is Status.PASSED and self._request.sampling_draws and self._referee.samples:
-            drawn = self._duel(Duel(index, salt, passing, self._request.limits.visit_s, draws=True))
-            log, draws, power = drawn.log, drawn.draws, drawn.power
-            outcome = replace(outcome, verdict=drawn.verdict, log=log, draws=draws, power=power)
-        return False, outcome
+            order = Duel(index, salt, passing, self._request.limits.visit_s, draws=True)
+            outcome = outcome.drawn(self._drawn(contestant, order, places))
+        return False, self._floors.judged(index, outcome)
+
+    def _drawn(self, contestant: Contestant, order: Duel, places: Places) -> Outcome:
+        """The distribution test. A contestant's first is made in a process that did nothing before, and begins again
+        in another one: only so does a seed of its own show whose state moves on inside a process.
+        """
+        if self._compared:
+            return self._duel(order)
+        self._compared = True
+        outcome = self._afresh(contestant, order, places)
+        if outcome.verdict.status is not Status.PASSED:
+            return outcome
+        return replace(outcome, verdict=self._afresh(contestant, replace(order, again=True), places).verdict)
+
+    def _afresh(self, contestant: Contestant, order: Duel, places: Places) -> Outcome:
+        """A duel in a fresh process, whose start we asked for: not from the contestant's time."""
+        self._discard()
+        left_s, self._budget.left_s = self._budget.left_s, self._request.limits.visit_s
+        failed = self._load(contestant, places)
+        self._budget.left_s = left_s
+        return failed or self._duel(order)
 
     def _fork(self, places: Places) -> Child:
+        places.clear()
         memory_bytes = self._request.limits.memory_bytes
         options = asdict(self._seat) | {"memory_bytes": memory_bytes, "scratch": str(places.scratch)}
         return Child(self._zygote, "candidate", options, memory_bytes)
@@ -196,7 +199,7 @@ class Contest:
         survivors = reply.get("survivors")
         return Outcome(
             verdict, times_us, log, reply["draws"], reply["power"], second_us,
-            tuple(survivors) if survivors is not None else None, reply["precision"],
+            tuple(survivors) if survivors is not None else None, reply["precision"], reply["coarse_power"],
         )  # fmt: skip
 
     def _tampering(self, child: Child, whole: bool) -> Verdict | None:
@@ -239,9 +242,3 @@ class Contest:
         if self._child is not None:
             self._child.end()
             self._child = None
-
-
-def not_compiled(request: VisitRequest, error: BuildError) -> list[Outcome]:
-    """COMPILE_ERROR for every workload, with the compiler's own words."""
-    outcome = Outcome(Verdict(Status.COMPILE_ERROR, "build", str(error)), log=error.log)
-    return [outcome] * len(request.workloads)

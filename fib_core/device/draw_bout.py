@@ -19,7 +19,9 @@ from fib_core.device.inputs import secret_seed
 from fib_core.device.verdict import Verdict, cheated
 from schemas.evaluation import Status
 
-_SHARE = 4  # of the time limit, after which no further order is given: fewer draws, and the power says so
+# After a quarter of the time limit, at most a minute, no further order is given: fewer draws, and the power says so.
+_SHARE = 4
+_SOFT_S_MAX = 60.0
 
 
 class DrawBout(Bout):
@@ -53,7 +55,7 @@ class DrawBout(Bout):
         """Every order, or as many as there is time for; then the tests. Each order makes one call at least."""
         arena.tell(self.ground.packet, self.ground.fds)
         for number, order in enumerate(self._orders):
-            if number >= PATTERNS and self.spent_s * _SHARE >= limit_s:
+            if number >= PATTERNS and self.spent_s >= _soft_limit_s(limit_s):
                 break
             verdict = self._ordered(arena, number, order, limit_s)
             if verdict is not None:
@@ -72,7 +74,7 @@ class DrawBout(Bout):
         block, start = number % self.ground.blocks, number % 2 * self._room
         self.ground.stage(self._plan.inputs(order))
         self.ground.fill(block, start, order.calls)
-        soft_s = max(limit_s / _SHARE - self.spent_s, 0.0)
+        soft_s = max(_soft_limit_s(limit_s) - self.spent_s, 0.0)
         packet = wire.go(self._made, order.calls, self._bases(block, start), self._seed(number), soft_s)
         exchange = arena.ask(packet, soft_s + limit_s)
         self._exchanges.append(exchange)
@@ -83,9 +85,9 @@ class DrawBout(Bout):
         last = start + answer.made - 1
         if self._late() or not self.ground.as_returned(last, answer.digest):
             return _changed()
-        signs = self.ground.signs(block, start, None, order.calls)
+        signs = self.ground.signs(block, start, order.calls)
         if signs.mutated:
-            return self._mutation(block)
+            return self._mutation(block) or cheated("input_mutated", "an input was written to")
         if signs.overrun:
             return cheated("red_zone", "a call wrote outside its output")
         self._kept = last, self.ground.output_bytes(last)
@@ -141,6 +143,10 @@ class DrawBout(Bout):
             if found is not None:
                 return found
         return None
+
+
+def _soft_limit_s(limit_s: float) -> float:
+    return min(limit_s / _SHARE, _SOFT_S_MAX)
 
 
 def _changed() -> Verdict:

@@ -22,6 +22,7 @@ PATTERNS = 4
 _OPENING_DRAWS = 512
 _ORDER_BYTES = 32 << 20  # of output blocks: two orders have room at a time
 _DRAWS_MIN = 256
+_TURNS = 8
 
 
 @dataclass(frozen=True)
@@ -49,25 +50,35 @@ class DrawPlan:
 
     rows: tuple[TestedRow, TestedRow]
     orders: tuple[Order, ...]
+    shared: frozenset[str]
+    """Filters that hold for every row of the batch."""
     first: list[list[Any]] = field(default_factory=list)
 
     def inputs(self, order: Order) -> dict[str, Any]:
-        """Inputs of one order. A filter that all rows share stays as it is."""
+        """Inputs of one order."""
         one, other = (row.inputs for row in self.rows)
-        return {name: _arranged(value, other[name], order.places) for name, value in one.items()}
+        places = order.places
+        return {
+            name: value if name in self.shared else torch.cat([value, other[name]])[places.to(value.device)]
+            for name, value in one.items()
+        }
 
     @classmethod
     def of(cls, case: Case) -> "DrawPlan":
         """The liveliest row and the next that differs from it."""
-        batch = int(case.inputs(0)["probs"].shape[0])
+        values = case.inputs(0)
+        batch = len(values["probs"])
+        shared = frozenset(name for name, value in values.items() if len(value) != batch)
         rows = _two_rows(case, batch)
         patterns = _patterns(case, batch)
         held = [sum(int((places == row).sum()) for places in patterns) for row in (0, 1)]
         opening = max(2, -(-_OPENING_DRAWS // (batch * len(patterns))))
         calls = max(-(-row.wanted // count) for row, count in zip(rows, held, strict=True) if count)
         most = max(opening, _ORDER_BYTES // case.output_layout().total_bytes)
-        parts = [opening, *_parts(calls - opening, most)]
-        return cls(rows, tuple(Order(places, part) for part in parts for places in patterns))
+        # Orders of one row only take turns: whoever is slow has drawn some of both.
+        rounds = _TURNS if batch < PATTERNS else 1
+        parts = [opening, *_parts(calls - opening, most, rounds)]
+        return cls(rows, tuple(Order(places, part) for part in parts for places in patterns), shared)
 
 
 def _two_rows(case: Case, batch: int) -> tuple[TestedRow, TestedRow]:
@@ -90,11 +101,8 @@ def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def _tested(case: Case, inputs: dict[str, Any]) -> TestedRow:
     rows = sampling.Rows.of(on_host(inputs))
     wanted = min(max(sampling.needed_draws(rows, 0, LEVEL), _DRAWS_MIN), case.options["sampling_draws"])
-    return TestedRow(rows, inputs, wanted)
-
-
-def _arranged(one: Any, other: Any, places: Any) -> Any:
-    return torch.cat([one, other])[places.to(one.device)] if len(one) == 1 else one
+    own = {name: value.clone() for name, value in inputs.items()}  # a view would keep the whole input set alive
+    return TestedRow(rows, own, wanted)
 
 
 def _patterns(case: Case, batch: int) -> list[Any]:
@@ -113,7 +121,7 @@ def _patterns(case: Case, batch: int) -> list[Any]:
     return [*mixed[:2], *pure] if batch < 4 else mixed
 
 
-def _parts(calls: int, most: int) -> list[int]:
-    """Calls in orders of at most so many, as even as can be."""
-    count = -(-max(calls, 0) // most)
+def _parts(calls: int, most: int, rounds: int) -> list[int]:
+    """Calls in orders of at most so many, in at least so many rounds, as even as can be."""
+    count = min(max(-(-max(calls, 0) // most), rounds), max(calls, 0))
     return [calls // count + (number < calls % count) for number in range(count)]

@@ -11,6 +11,7 @@ import torch
 
 from fib_core.device import driver, regions, wire
 from fib_core.device.case import Case
+from schemas.workload import RandomInput
 
 _POISON = 0xFF  # NaN in every float type, -1 in every integer
 _BLOCK_BUDGET_BYTES = 1 << 29
@@ -21,7 +22,6 @@ class Signs(NamedTuple):
 
     mutated: bool
     overrun: bool
-    late: bool
 
 
 class Ground:
@@ -37,8 +37,11 @@ class Ground:
         tensors = {n: v for n, v in sample.items() if isinstance(v, torch.Tensor)}
         fresh = [n for n in tensors if n not in static and n not in definition.mutates]
         specs = {n: (n, definition.inputs[n].dtype, tuple(v.shape)) for n, v in tensors.items()}
-        self.static = regions.plan(specs[n] for n in static)
-        self.fresh = regions.plan(specs[n] for n in fresh)
+        recipes = case.workload.inputs
+        random = {n: recipe for n, recipe in recipes.items() if isinstance(recipe, RandomInput)}
+        padded = [n for n, recipe in random.items() if recipe.layout == "padded"]
+        self.static = regions.plan((specs[n] for n in static), padded)
+        self.fresh = regions.plan((specs[n] for n in fresh), padded)
         self.output = case.output_layout()
         self._order = list(definition.inputs)
         self._static_bytes = self._template(self.static, static)
@@ -82,22 +85,28 @@ class Ground:
         self._output[output_block * size :][: count * size].view(count, size).copy_(self._clean)
         self._memory.settle()
 
-    def signs(self, block: int, output_block: int, kept: tuple[int, Any] | None, count: int = 1) -> Signs:
-        """Were inputs written, red zones overrun, the last output changed? One look, one wait for the device."""
+    def signs(self, block: int, output_block: int, count: int = 1) -> Signs:
+        """Were inputs written, red zones overrun?"""
         size = self.output.total_bytes
         written = self._output[output_block * size :][: count * size].view(count, size)
         if self.on_device:
-            looks = [(self._at(self._fresh, self.fresh, block) != self._written).any()]
-            looks.append(((written != self._clean) & self._red).any())
-            looks += [(self._at(self._output, self.output, kept[0]) != kept[1]).any()] if kept else []
-            found = torch.stack(looks).tolist()
-            return Signs(found[0], found[1], kept is not None and found[2])
+            return Signs(*self.signs_on_device(block, output_block, None, count)[:2].tolist())
         overrun = any(
             not torch.equal(written[:, start:end], self._clean[start:end].expand(count, -1))
             for start, end in self.output.guards
         )
-        mutated = not regions.same_bytes(self._at(self._fresh, self.fresh, block), self._written)
-        return Signs(mutated, overrun, kept is not None and self.output_differs(*kept))
+        return Signs(not regions.same_bytes(self._at(self._fresh, self.fresh, block), self._written), overrun)
+
+    def signs_on_device(
+        self, block: int, output_block: int, kept: tuple[int, Any] | None, count: int = 1
+    ) -> Any:
+        """The same, and whether the last output changed, as three truth values that nobody waits for yet."""
+        size = self.output.total_bytes
+        written = self._output[output_block * size :][: count * size].view(count, size)
+        looks = [(self._at(self._fresh, self.fresh, block) != self._written).any()]
+        looks.append(((written != self._clean) & self._red).any())
+        looks.append((self._at(self._output, self.output, kept[0]) != kept[1]).any() if kept else ~self._red[0])
+        return torch.stack(looks)
 
     def mutated(self, block: int) -> str | None:
         """Name of a fresh input that was written to, or "red zone"."""
@@ -170,11 +179,7 @@ class Ground:
 
 
 def _tensor(place: int, slot: regions.Slot) -> bytes:
-    strides, step = [], 1
-    for size in reversed(slot.shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return wire.tensor(place, slot.dtype, slot.shape, slot.offset, tuple(reversed(strides)))
+    return wire.tensor(place, slot.dtype, slot.shape, slot.offset, slot.strides)
 
 
 def _difference(now: Any, then: Any, layout: regions.Layout) -> str | None:

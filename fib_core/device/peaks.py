@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 from fib_core.builders import toolchain
 from fib_core.builders.sources import once
+from fib_core.device.channel import close_all
+from fib_core.device.child import Child, Death
+from fib_core.device.zygote_client import Zygote
 from fib_core.errors import DeviceError
 from fib_core.roofline import Peaks
 from schemas.environment import Environment
@@ -31,6 +34,8 @@ HEADROOM = 2.0
 """Peaks are taken to be this much higher than measured: clocks that rise later, instructions that nobody tried."""
 NARROW = 32.0
 """Operations on int8 tiles for one on vectors of float32, on the widest units of today's cores."""
+NARROW_ON_CUDA = 4.0
+"""The same for 4-bit floats against bfloat16 on tensor cores."""
 # Between rounds a trustworthy peak varies less than this.
 _SPREAD_MAX = 1.5
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -44,8 +49,9 @@ class Round(NamedTuple):
     flops_per_s: float
 
 
-# What no core that can run this program leaves, in either direction.
-_LEAST, _MOST = Round(2e9, 5e8, 5e8), Round(5e12, 2e12, 2e12)
+# What no core, and no CUDA device, that can run us leaves in either direction.
+_CORE = Round(2e9, 5e8, 5e8), Round(5e12, 2e12, 2e12)
+_CUDA = Round(2e10, 1e10, 1e11), Round(2e14, 1e14, 1e17)
 
 
 class PeaksRefused(DeviceError):
@@ -91,7 +97,8 @@ class Ceiling:
     def _path(self) -> Path:
         facts = self._environment
         parts = [facts.device_id, facts.device_class, facts.device_name, str(facts.toolchain), str(read_caches())]
-        key = hashlib.sha256("\x1f".join([*parts, _SOURCE.read_text(), str(_FLAGS)]).encode()).hexdigest()[:16]
+        parts += [path.read_text() for path in (_SOURCE, *sorted(Path(__file__).parent.glob("peaks*.py")))]
+        key = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
         return self._cache_dir / f"peaks-{key}.json"
 
     def _read(self) -> Peaks | None:
@@ -118,7 +125,7 @@ def measure_host(cache_dir: Path, core: int | None) -> Peaks:
     done = subprocess.run(command, capture_output=True, text=True, timeout=_RUN_S, check=False)
     if done.returncode != 0:
         raise PeaksRefused(f"the program that measures peaks ended with {done.returncode}: {done.stderr[-300:]}")
-    best = trusted([Round(*map(float, line.split())) for line in done.stdout.splitlines()])
+    best = trusted([Round(*map(float, line.split())) for line in done.stdout.splitlines()], *_CORE)
     return Peaks(
         near_bytes_per_s=HEADROOM * max(best.near_bytes_per_s, best.far_bytes_per_s),
         far_bytes_per_s=HEADROOM * best.far_bytes_per_s,
@@ -127,14 +134,36 @@ def measure_host(cache_dir: Path, core: int | None) -> Peaks:
     )
 
 
-def trusted(rounds: Sequence[Round]) -> Round:
+def measure_cuda(zygote: Zygote, device: str) -> Peaks:
+    """Peaks of a CUDA device, measured by a forked process of ours; raises :class:`PeaksRefused`.
+
+    The near level is the second-level cache, which copies do not fill: it is taken to be twice the memory at least.
+    """
+    child = Child(zygote, "peaks_cuda", {"device": device, "rounds": _ROUNDS})
+    try:
+        reply, fds = child.ask({}, _RUN_S)
+        close_all(fds)
+    except Death as death:
+        raise PeaksRefused(f"the process that measures peaks is gone ({death}): {child.log[-300:]}") from death
+    finally:
+        child.end()
+    best = trusted([Round(*values) for values in reply["rounds"]], *_CUDA)
+    return Peaks(
+        near_bytes_per_s=HEADROOM * max(best.near_bytes_per_s, 2 * best.far_bytes_per_s),
+        far_bytes_per_s=HEADROOM * best.far_bytes_per_s,
+        near_capacity_bytes=float(reply["near_capacity_bytes"]),
+        flops_per_s=HEADROOM * NARROW_ON_CUDA * best.flops_per_s,
+    )
+
+
+def trusted(rounds: Sequence[Round], least: Round, most: Round) -> Round:
     """The best of every value, if rounds agree and the values can be true; raises :class:`PeaksRefused`."""
     if len(rounds) < _ROUNDS:
         raise PeaksRefused(f"{len(rounds)} rounds measured, {_ROUNDS} wanted")
     best = []
-    for name, values, least, most in zip(Round._fields, zip(*rounds, strict=True), _LEAST, _MOST, strict=True):
+    for name, values, low, high in zip(Round._fields, zip(*rounds, strict=True), least, most, strict=True):
         ordered = sorted(values)
-        if not least <= ordered[0] <= ordered[-1] <= most:
+        if not low <= ordered[0] <= ordered[-1] <= high:
             raise PeaksRefused(f"{name} of {ordered[0]:.3g} to {ordered[-1]:.3g} cannot be true")
         if ordered[-1] > _SPREAD_MAX * ordered[len(ordered) // 2]:
             raise PeaksRefused(f"{name} is unstable: {ordered[0]:.3g} to {ordered[-1]:.3g}; is the host busy?")

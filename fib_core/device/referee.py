@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from fib_core.device import sandbox, wire
+from fib_core.device import sandbox, timer_test, wire
 from fib_core.device.arena import Arena, ArenaForged, ArenaGone, ArenaLate
 from fib_core.device.bout import Bout
 from fib_core.device.case import Case
@@ -58,19 +58,22 @@ class Bench:
         self._arena: Arena | None = None
 
     def answer(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Reply to ``prepare``, ``meet`` or ``duel``."""
+        """Reply to ``meet``, ``self_test`` or ``duel``."""
         if message["command"] == "meet":
             if self._arena is not None:
                 self._arena.close()
             self._arena = Arena(fds[0], message["pid"])
             return {}
         close_all(fds)
+        if message["command"] == "self_test":
+            assert self._arena is not None, "self_test before meet"
+            return timer_test.run(self._arena, self._options["device"], self._options["timer"])
         case = self._cases[message["workload"]]
         self._make_room(case)
         # The contestant is idle: references use every core; comparisons are too short to gain from it.
         torch.set_num_threads(len(os.sched_getaffinity(0)))
-        kind = DrawBout if message["draws"] else Bout
-        bout = kind(case, message["salt"], message["destination"])
+        entered = case, message["salt"], message["destination"]
+        bout = DrawBout(*entered, again=message["again"]) if message["draws"] else Bout(*entered)
         facts: dict[str, Any] = {"precision": case.precision}
         if self._options["examine"] and not message["draws"]:
             facts["survivors"] = case.survivors()
@@ -93,9 +96,9 @@ class Bench:
             ended, body = "gone", {}
         finally:
             bout.ground.close()
-        figures: dict[str, Any] = {"draws": None, "power": None}
+        figures: dict[str, Any] = {"draws": None, "power": None, "coarse_power": None}
         if isinstance(bout, DrawBout):
-            figures = {"draws": bout.draws, "power": bout.power}
+            figures = {"draws": bout.draws, "power": bout.power, "coarse_power": bout.coarse_power}
         figures |= {"times_ns": bout.times_ns, "second_ns": bout.second_ns, "spent_s": bout.spent_s}
         return body | figures | {"log": bout.log, "ended": ended}
 

@@ -29,6 +29,8 @@ class Duel:
     destination: bool
     limit_s: float
     draws: bool = False
+    again: bool = False
+    """With ``draws``: the opening once more, in another process."""
 
 
 class Referee:
@@ -72,6 +74,10 @@ class Referee:
     def duel(self, order: Duel, opponent: Child) -> dict[str, Any]:
         """All calls of one workload; the opponent's output is drained and its memory bounded meanwhile."""
         return self._ask({"command": "duel"} | asdict(order), watched=opponent)
+
+    def test_timer(self, opponent: Child) -> dict[str, Any]:
+        """Have the driver in a process of ours time a call of known duration."""
+        return self._ask({"command": "self_test"}, watched=opponent)
 
     def close(self) -> None:
         """Dismiss it."""

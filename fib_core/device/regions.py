@@ -7,7 +7,7 @@ import fcntl
 import math
 import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 from fib_core.errors import UnsupportedInput
 
 _ALIGN = 256  # wider than any vector register or cache line, so that every tensor starts alike
+_PADDING = 8  # elements: what a slice of a wider tensor may have, still aligned for vectors of its type
 GUARD_BYTES = 256
 """Red zone before the first, between and behind all tensors of a block; whoever writes there wrote out of bounds."""
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -34,11 +35,24 @@ class Slot:
     dtype: str
     shape: tuple[int, ...]
     offset: int
+    padding: int = 0
+    """Elements between the end of a row (last axis) and the start of the next."""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In elements, row-major."""
+        strides, step = [], 1
+        for place, size in enumerate(reversed(self.shape)):
+            strides.append(step)
+            step *= size + (self.padding if place == 0 else 0)
+        return tuple(reversed(strides))
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the tensor without padding."""
-        return int(math.prod(self.shape)) * int(torch_dtype(self.dtype).itemsize)
+        """Bytes from the first element to the last, padding between rows included."""
+        count = math.prod(self.shape)
+        last = sum((size - 1) * step for size, step in zip(self.shape, self.strides, strict=True)) if count else -1
+        return (last + 1) * int(torch_dtype(self.dtype).itemsize)
 
 
 @dataclass(frozen=True)
@@ -62,13 +76,14 @@ def torch_dtype(name: str) -> Any:
     return _DTYPES[name]
 
 
-def plan(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> Layout:
-    """Lay (name, dtype, shape) triples out one after the other, red zones around each."""
+def plan(tensors: Iterable[tuple[str, str, tuple[int, ...]]], padded: Collection[str] = ()) -> Layout:
+    """Lay (name, dtype, shape) triples out one after the other, red zones around each; ``padded`` ones as slices."""
     slots, offset = [], GUARD_BYTES
     for name, dtype, shape in tensors:
-        slot = Slot(name, dtype, shape, offset)
+        shift = _PADDING * torch_dtype(dtype).itemsize if name in padded else 0
+        slot = Slot(name, dtype, shape, offset + shift, _PADDING if name in padded else 0)
         slots.append(slot)
-        offset += -(-(slot.size_bytes + GUARD_BYTES) // _ALIGN) * _ALIGN
+        offset += -(-(shift + slot.size_bytes + GUARD_BYTES) // _ALIGN) * _ALIGN
     return Layout(tuple(slots), max(offset, _ALIGN))
 
 
@@ -89,9 +104,9 @@ def view(region: Any, slot: Slot, base: int = 0) -> Any:
     """The tensor in ``slot``, ``base`` bytes into the region."""
     dtype = torch_dtype(slot.dtype)
     if slot.size_bytes == 0:
-        return torch.empty(slot.shape, dtype=dtype)
+        return torch.empty(slot.shape, dtype=dtype, device=region.device)
     start = base + slot.offset
-    return region[start : start + slot.size_bytes].view(dtype).reshape(slot.shape)
+    return region[start : start + slot.size_bytes].view(dtype).as_strided(slot.shape, slot.strides)
 
 
 def bytes_of(tensor: Any) -> Any:

@@ -14,10 +14,10 @@ from fib_core.device import draw_power
 from fib_core.device.chi_square import p_values
 from fib_core.device.compare import Finding
 from fib_core.device.draw_cells import VIEWS, views
-from fib_core.device.support import MASK_SLACK, Rows, Support, support, supports, thresholds
+from fib_core.device.support import MASK_SLACK, Rows, Support, boundaries, support, supports, thresholds
 
-__all__ = ["FALSE_REJECTION", "MASK_SLACK", "DrawTest", "Rows", "by_liveliness", "distribution_test", "liveliest_row",
-           "mask_finding", "needed_draws", "repeated_stream", "thresholds"]  # fmt: skip
+__all__ = ["FALSE_REJECTION", "MASK_SLACK", "DrawTest", "Rows", "boundaries", "by_liveliness", "distribution_test",
+           "liveliest_row", "mask_finding", "needed_draws", "repeated_stream", "thresholds"]  # fmt: skip
 
 FALSE_REJECTION = 1e-6  # of an exact sampler, by all tests of one evaluation together
 # How the level is shared out. The approximate tail may be off by a factor of some ten at such levels, where many rare

@@ -61,6 +61,14 @@ def thresholds(rows: Rows, slack: float) -> Any:
     return ordered.gather(1, _kept(rows, ordered, [slack])[0][:, None] - 1)[:, 0]
 
 
+def boundaries(rows: Rows, slack: float) -> tuple[Any, Any]:
+    """:func:`thresholds`, and the mass that each row keeps exactly; both [batch]."""
+    ordered = _descending(rows)[0]
+    exact, granted = _kept(rows, ordered, [0.0, slack])
+    masses = ordered.cumsum(dim=1).gather(1, exact[:, None] - 1)[:, 0]
+    return ordered.gather(1, granted[:, None] - 1)[:, 0], masses
+
+
 def supports(rows: Rows, row: int, draws: int, slack: float = MASK_SLACK) -> list[Support]:
     """The exact filtered row first, then what rounding in a prefix sum may turn it into, if ``draws`` could tell."""
     one = rows.only(row)

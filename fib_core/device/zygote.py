@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -107,7 +108,7 @@ class Zygote:
             if role == "candidate":
                 self._kill(info.si_pid, role)
             _, status = os.waitpid(info.si_pid, 0)
-            if role == "candidate":
+            if role != "referee":  # a stray's own children arrive when it ends
                 _kill_strays(set(self._roles))
             if role is not None:
                 self._control.send({"exited": info.si_pid, "code": os.waitstatus_to_exitcode(status)})
@@ -128,8 +129,27 @@ def _kill_strays(known: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def _leave_a_warden(control_fd: int) -> None:
+    """Fork; the child returns. The parent waits for its end and ends what it leaves: nobody else would adopt that."""
+    sandbox.adopt_orphans()
+    warden = os.getpid()
+    zygote = os.fork()
+    if zygote == 0:
+        sandbox.die_with_parent(warden)
+        return
+    os.close(control_fd)  # the worker must see the zygote hang up
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _, status = os.waitpid(zygote, 0)
+    with suppress(ChildProcessError):
+        while True:
+            _kill_strays(set())
+            os.waitpid(-1, 0)  # whose children are adopted next
+    os._exit(0 if status == 0 else 1)
+
+
 def main() -> None:
     """Entry point of ``python -m fib_core.device.zygote FD DRIVER DEVICE``."""
+    _leave_a_warden(int(sys.argv[1]))
     control = Channel.from_fd(int(sys.argv[1]))
     sandbox.adopt_orphans()
     sys.dont_write_bytecode = True

@@ -48,12 +48,12 @@ class Zygote:
                 env=os.environ | _ENVIRONMENT | {"TRITON_INTERPRET": "1" if device == "cpu" else "0"},
             )
         self.facts = self._expect("ready", _START_S)
-        self.native_code = NativeCode(self._process.pid, driver)
+        self.native_code = NativeCode(self.pid, driver)
 
     @property
     def pid(self) -> int:
         """For people and tests."""
-        return self._process.pid
+        return int(self.facts["ready"])
 
     def fileno(self) -> int:
         """Readable when exits (or the zygote's own end) are to be learnt by :meth:`pump`."""

@@ -6,14 +6,16 @@ All visits are made once, several subjects to a visit; the tests read the outcom
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fib_core.adapters.device_worker import DeviceWorker
 from schemas.evaluation import Status
-from tests.adversaries.cuda.judging import Judged, judge
+from tests.adversaries.cuda.judging import Judged, judge, outcome_of_pass
 from tests.adversaries.cuda.subjects import NOT_PORTED, Subject, subjects
+from tests.adversaries.expectations import NOTHING, Row
 from tests.adversaries.honest_files import HONEST
 
 ALL = subjects()
@@ -70,3 +72,11 @@ def test_a_ported_file_allocates_on_the_device_and_burns_device_time() -> None:
     assert "_sleep" in texts["c01_pointer_keyed_cache.py"]
     assert "while" not in texts["c01_pointer_keyed_cache.py"]
     assert ".cpu().numpy()" in texts["c03_content_memo.py"]
+
+
+def test_a_cheat_that_passes_is_neutralised_by_its_true_time_only() -> None:
+    row = Row("C0", "none", "slow", NOTHING, "fast", true_us=2000.0)
+    assert outcome_of_pass(row, [[2001.0, 2100.0], [2050.0]]) == "neutralised"
+    assert outcome_of_pass(row, [[2001.0, 12.0], [2050.0]]) == "missed"
+    assert outcome_of_pass(replace(row, true_us=None), [[2001.0]]) == "missed"
+    assert outcome_of_pass(replace(row, slowest_only=True), [[2001.0, 12.0]]) == "neutralised"

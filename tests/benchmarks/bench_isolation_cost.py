@@ -56,6 +56,7 @@ def main() -> None:
     report = {"device": given.device, "workloads": WORKLOADS, "samples": samples, "repeats": given.repeats}
     with tempfile.TemporaryDirectory() as folder, DeviceWorker(Path(folder), given.device) as worker:
         worker.warm()
+        report["environment"] = worker.describe().model_dump(mode="json")
         for name, source in (("plain", plain), ("slow_import", slow)):
             times = {mode: [] for mode in ("isolated", "persistent")}
             for mode in times:
@@ -66,8 +67,8 @@ def main() -> None:
             medians = {mode: statistics.median(taken) for mode, taken in times.items()}
             report[name] = {f"{mode}_s": value for mode, value in medians.items()}
             report[name]["isolated_over_persistent"] = medians["isolated"] / medians["persistent"]
-            print(f"{name:12s} isolated {medians['isolated'] * 1e3:7.1f} ms, persistent {medians['persistent'] * 1e3:7.1f} ms, "
-                  f"ratio {report[name]['isolated_over_persistent']:.2f}", flush=True)
+            text = ", ".join(f"{mode} {value * 1e3:7.1f} ms" for mode, value in medians.items())
+            print(f"{name:12s} {text}, ratio {report[name]['isolated_over_persistent']:.2f}", flush=True)
         taken = _visit_s(worker, _request(given.device, plain, "isolated", samples, given.contestants))
         report["isolated_evaluations_per_s"] = WORKLOADS * given.contestants / taken
         report["contestants"] = given.contestants

@@ -27,7 +27,7 @@ from tests.adversaries.cuda.subjects import Subject
 from tests.adversaries.definitions import DEFINITIONS, WORKLOADS
 
 SCRIPT = Path(__file__).parent / "peer_detection.py"
-SECONDS, HOST_SECONDS = 20, 300
+SECONDS, HOST_SECONDS = 10, 300
 INEXPRESSIBLE = {"fused_add_norm": "its contract updates an input in place, which the peer's schema cannot say"}
 # The name by which the peer recognises a low-precision contract.
 NAMES = {"coarse_linear": "moe_fp8_block_scale_coarse_linear"}
@@ -37,28 +37,23 @@ SPAWNED = {"c36_kills_its_parent.py"}  # its parent must be the benchmark itself
 Found = dict[str, Any]
 
 
-def peer_verdicts(
-    python: str, subjects: list[Subject], report: Callable[[str, Found], None] | None = None
-) -> dict[str, Found]:
-    """What the peer says about each subject, by file; those it cannot express are told apart."""
-    verdicts: dict[str, Found] = {}
-    jobs = []
+def peer_verdicts(python: str, subjects: list[Subject], report: Callable[[str, Found], None]) -> None:
+    """Tell ``report`` what the peer says about each subject, by file; those that it cannot express are told apart."""
+    jobs, judged = [], []
     for one in sorted(subjects, key=lambda one: one.file in SPAWNED):
         reason = INEXPRESSIBLE.get(one.entry.definition)
         if reason is not None:
-            verdicts[one.file] = {"status": "NOT_APPLICABLE", "log": reason}
+            report(one.file, {"status": "NOT_APPLICABLE", "log": reason})
         elif one.origin != "cpu" and one.entry.definition == HOST_ONLY:
-            verdicts[one.file] = {"status": "NOT_RUN", "log": "judged on the host"}
+            report(one.file, {"status": "NOT_RUN", "log": "judged on the host"})
         else:
             jobs.append(_job(one))
+            judged.append(one)
     with tempfile.TemporaryDirectory(prefix="fib-peer-") as folder:
         home = Path(folder)
-        export([one for one in subjects if one.file not in verdicts], home / "dataset")
+        export(judged, home / "dataset")
         for name, found in _run_all(python, home, jobs):
-            verdicts[f"{name}.py"] = found
-            if report is not None:
-                report(f"{name}.py", found)
-    return verdicts
+            report(f"{name}.py", found)
 
 
 def export(subjects: list[Subject], root: Path) -> None:

@@ -1,8 +1,8 @@
-"""What a public static checker's rules say about a source. A reading of the rules that KernelBench publishes, not its code.
+"""What a public static checker's rules say about a source: a reading of KernelBench's published rules, not its code.
 
-In: Python source. Out: the names of the rules that reject it, and of those that only warn. The rules look at text, so they
-see neither what is built at run time nor what has another spelling; the ones that ask for a kernel in a certain language
-are left out, since the corpus's kernels are library calls on purpose.
+In: Python source. Out: the names of the rules that reject it, and of those that only warn. The rules look at text, so
+they see neither what is built at run time nor what has another spelling; the ones that ask for a kernel in a certain
+language are left out, since the corpus's kernels are library calls on purpose.
 """
 
 import re

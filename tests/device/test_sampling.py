@@ -7,10 +7,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels import SAMPLE, request, solution, workload
 from sampling_cases import draws_from, public_filter, row_of, rule_of
 
-from fib_core.adapters.device_worker import DeviceWorker
 from fib_core.device import draw_cells
 from fib_core.device.sampling import (
     MASK_SLACK,
@@ -22,7 +20,6 @@ from fib_core.device.sampling import (
     thresholds,
 )
 from fib_core.device.support import support, supports
-from schemas.evaluation import Status
 
 filters = st.tuples(st.sampled_from([None, 1, 7, 40, 400]), st.sampled_from([None, 0.3, 0.9, 1.0]))
 
@@ -168,40 +165,3 @@ def test_lost_tiles_and_lanes_are_seen(name: str) -> None:
     weights, ids = public_filter(rows), torch.arange(400)
     lost = {"tokens": ids == int(weights.argmax()), "blocks": ids >= 375, "lanes": ids % 16 == 3}[name]
     assert rule_of(rows, draws_from(torch.where(lost, 0.0, weights), 1, calls=700)) == "distribution"
-
-
-SOURCE = """
-import torch
-def run(probs, top_k):
-    values, index = probs.topk(int(top_k[0]), dim=1)
-    {body}
-    return index.gather(1, picked)[:, 0]
-"""
-DRAWS = 20_000  # enough for 40 tokens
-BODIES = {
-    "picked = torch.multinomial(values, 1)": (Status.PASSED, None),
-    "picked = torch.multinomial(torch.ones_like(values), 1)": (Status.INCORRECT_NUMERICAL, "distribution"),
-    "picked = values.argmax(1, keepdim=True)": (Status.INCORRECT_NUMERICAL, "distribution"),
-    "torch.manual_seed(1); picked = torch.multinomial(values, 1)": (Status.INCORRECT_NUMERICAL, "distribution"),
-    "index = torch.multinomial(probs ** 0.1, 1); picked = index * 0": (Status.INCORRECT_NUMERICAL, "mask"),
-}
-
-
-@pytest.mark.parametrize("body", BODIES)
-def test_samplers_before_the_worker(worker: DeviceWorker, body: str) -> None:
-    recipes = {
-        "probs": {"type": "random", "distribution": "probs"},
-        "top_k": {"type": "structured", "generator": "constant", "params": {"value": 40, "count": 32}},
-    }
-    sampler = solution(SAMPLE, SOURCE.format(body=body))
-    asked = request(SAMPLE, [sampler], [workload(SAMPLE, recipes, B=32)], sampling_draws=DRAWS)
-    result = worker.visit(asked)
-    assert result.fault is None, result.fault
-    evaluation = result.evaluations[0]
-    assert (evaluation.status, evaluation.rule) == BODIES[body]
-    if evaluation.status is Status.PASSED:
-        assert evaluation.sample_draws is not None
-        assert evaluation.sample_draws >= DRAWS
-        assert evaluation.sample_power is not None
-        assert math.isclose(evaluation.sample_power, 1, abs_tol=1e-3)
-        assert len(evaluation.samples_us) == 5

@@ -34,6 +34,14 @@ struct Region {
     if (base != nullptr) cuda.close(reinterpret_cast<unsigned long long>(base));
     base = nullptr;
   }
+  // As `retire` below, for memory of a device.
+  void retire(const CudaSide& cuda) {
+    constexpr size_t kGrain = size_t{2} << 20;
+    unsigned long long address = reinterpret_cast<unsigned long long>(base), kept = 0;
+    bool known = base != nullptr;
+    close(cuda);
+    if (known && cuda.reserve != nullptr) cuda.reserve(&kept, (bytes + kGrain - 1) / kGrain * kGrain, 0, address, 0);
+  }
   void map(int fd, size_t size) {
     unmap();
     void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
@@ -182,7 +190,9 @@ void Driver::leave() {
   held_.clear();
   if (cuda_.used()) {
     cuda_.sync();
-    for (Region* region : {&static_, &fresh_, &output_}) region->close(cuda_);
+    static_.retire(cuda_);
+    fresh_.close(cuda_);
+    output_.close(cuda_);
     return;
   }
   static_.retire();
@@ -307,7 +317,6 @@ void Driver::go(PyObject* entry, const Go& order) {
   if (order.prime != 0) {
     held_ = std::move(before);
     if (done.result == kOk) done.result = kSkipped;
-    done.elapsed_ns = 0;
     done.stray_kernels = 0;
   }
   send_done(done, payload);

@@ -1,7 +1,7 @@
-"""Everything that is judged on a CUDA device: the files made for it, and the files of the CPU corpus that run there.
+"""What is judged on a CUDA device: the files made for it, and the files of the CPU corpus that run there.
 
-Out: :class:`Subject` rows; the CPU corpus as it is in the same form, for whoever tabulates both. A file of the CPU corpus
-stays out for one of the reasons of ``NOT_PORTED``.
+Out: :class:`Subject` rows; the CPU corpus as it is in the same form, for whoever tabulates both. A file of the CPU
+corpus stays out for one of the reasons of ``NOT_PORTED``.
 """
 
 from dataclasses import dataclass, replace

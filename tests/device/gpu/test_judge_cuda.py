@@ -40,7 +40,7 @@ def test_a_cheat_or_a_mistake_is_named(worker: DeviceWorker, name: str) -> None:
     row = SOURCES[name]
     for evaluation in _visit(worker, row.source, **row.spec):
         seen = evaluation.rule, evaluation.reason, evaluation.samples_us, evaluation.log[-800:]
-        assert evaluation.status is row.status, seen
+        assert evaluation.status in (row.status, *row.also), seen
         assert evaluation.rule in row.rules, (evaluation.rule, evaluation.reason)
 
 
