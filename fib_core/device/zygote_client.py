@@ -60,8 +60,10 @@ class Zygote:
         return self._control.fileno()
 
     def alive(self) -> bool:
-        """Is it there? Asked before each visit."""
-        return self._process.poll() is None
+        """Is it there? Asked before each visit. Its warden may outlive it by a moment: a hung-up channel tells first."""
+        hung_up = select.poll()
+        hung_up.register(self._control.fileno(), select.POLLRDHUP)
+        return self._process.poll() is None and not hung_up.poll(0)
 
     def fork(self, role: str, channel: socket.socket, log_fd: int, options: dict[str, Any]) -> int:
         """Pid of a new child that converses on ``channel``; both descriptors stay open here."""
