@@ -60,7 +60,7 @@ class Zygote:
         return self._control.fileno()
 
     def alive(self) -> bool:
-        """Is it there? Asked before each visit. Its warden may outlive it by a moment: a hung-up channel tells first."""
+        """Is it there? Asked before each visit. Its warden may outlive it by a moment, a hung-up channel does not."""
         hung_up = select.poll()
         hung_up.register(self._control.fileno(), select.POLLRDHUP)
         return self._process.poll() is None and not hung_up.poll(0)
