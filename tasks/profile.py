@@ -26,7 +26,8 @@ LARGE_BYTES = 64 << 20
 TINY_BYTES = 8 << 20
 """Below this size a call costs microseconds: lazy initialisation shows for several calls, and calls are cheap."""
 
-TINY_WARMUPS = 2
+TINY_SAMPLES = 1
+"""Calls more of these in a round: the driver repeats short calls on old contents before each, so warm-ups need not."""
 
 INCUMBENT_FACTOR = 20.0
 """A candidate's visit may take this many times the incumbent's (contract: Limits and places)."""
@@ -47,7 +48,7 @@ class Spend:
 
 
 SPENDS: dict[tuple[Profile, Stage], Spend] = {
-    ("quick", "screen"): Spend(sample_count=3, sampling_draws=1_500, drawn_limit=1),
+    ("quick", "screen"): Spend(sample_count=3, sampling_draws=750, drawn_limit=1),
     # Correctness of rounds is judged on every call; the distribution was tested in the screen.
     ("quick", "confirm"): Spend(sample_count=3, sampling_draws=0),
     ("full", "screen"): Spend(sample_count=10, sampling_draws=STRICT_DRAWS_MAX),
@@ -64,9 +65,9 @@ def visit_settings(
     largest = max((tensor_bytes(definition, item.axes) for item in listed), default=0)
     small = largest <= LARGE_BYTES
     tiny = largest <= TINY_BYTES
-    samples = (spend.sample_count + (2 if tiny else 0)) if small else 1
+    samples = (spend.sample_count + (TINY_SAMPLES if tiny and stage == "confirm" else 0)) if small else 1
     return VisitSettings(
-        warmup_count=(TINY_WARMUPS if tiny else 1) if small else 0,
+        warmup_count=1 if small else 0,
         sample_count=samples,
         input_sets=samples + 1 if small else 1,  # every timed call meets contents that were never seen
         sampling_draws=spend.sampling_draws,
