@@ -48,7 +48,7 @@ class Spend:
 
 
 SPENDS: dict[tuple[Profile, Stage], Spend] = {
-    ("quick", "screen"): Spend(sample_count=3, sampling_draws=750, drawn_limit=1),
+    ("quick", "screen"): Spend(sample_count=3, sampling_draws=400, drawn_limit=1),
     # Correctness of rounds is judged on every call; the distribution was tested in the screen.
     ("quick", "confirm"): Spend(sample_count=3, sampling_draws=0),
     ("full", "screen"): Spend(sample_count=10, sampling_draws=STRICT_DRAWS_MAX),
