@@ -19,7 +19,7 @@ def definition(kind: str, vocab: int, scale: str, model: str) -> dict:
         "name": label(kind, vocab),
         "op_type": "sampling",
         "description": f"One token a row from probabilities filtered by {kind.replace('_', '-')}, renormalised. Ties rank by index.",
-        "tags": [f"scale:{scale}", f"model:{model}", *(["tour:left-out"] if kind == "top_k_top_p" else [])],
+        "tags": [f"scale:{scale}", f"model:{model}", *(["tour:left-out"] if kind != "top_k" else [])],
         "axes": {"batch_size": {"type": "var"}, "vocab_size": {"type": "const", "value": vocab}},
         "inputs": {"probs": {"shape": ["batch_size", "vocab_size"], "dtype": "float32"}} | FILTERS[kind],
         "outputs": {"samples": {"shape": ["batch_size"], "dtype": "int64"}},
