@@ -41,7 +41,7 @@ def test_a_run_measures_on_the_standing_dask_cluster_and_leaves_it_standing(tmp_
     with dask_cluster(tmp_path, environment(home)) as (address, worker):
         assert _forked(worker) == []
         summary = summary_of(dataset, environment(home, FIB_DASK_ADDRESS=address))
-        assert len(_forked(worker)) == 1, "the fork server of that worker made the candidates"
+        assert len(_forked(worker)) == 2, "the fork server of that worker, and its warden, made the candidates"
     assert {item["solution"] for item in summary["promoted"]} == {"direct"}
     assert "INVALID" not in summary["evaluations"]
     assert not (home / "dask").exists(), "no cluster of its own was made"
