@@ -24,7 +24,7 @@ LARGE_BYTES = 64 << 20
 """Above this size of one call's tensors a single timed call on one input set has to do."""
 
 TINY_BYTES = 8 << 20
-"""Below this size a call costs microseconds: lazy initialisation shows for several calls, and calls are cheap."""
+"""Below this size a call costs microseconds: its time scatters more, and one call more costs little."""
 
 TINY_SAMPLES = 1
 """Calls more of these in a round: the driver repeats short calls on old contents before each, so warm-ups need not."""

@@ -139,16 +139,6 @@ def _captured(recipe: SafetensorsInput, blob_root: str | None) -> Any:
         raise ContractError(f"not readable as safetensors (key {recipe.tensor_key}): {error}", str(path)) from error
 
 
-def random_tensor(
-    label: str, distribution: str | None, shape: tuple[int, ...], dtype: str, generator: torch.Generator
-) -> Any:
-    """Fresh values of a named distribution; None is the standard normal."""
-    _check_random(label, distribution, dtype)
-    if distribution == "cos_sin_cache":
-        return _cos_sin_cache(shape).to(torch_dtype(dtype))
-    return shaped(torch.randn(shape, generator=generator), distribution, dtype)
-
-
 def shaped(noise: Any, distribution: str | None, dtype: str) -> Any:
     """Standard normal noise as values of a distribution in a dtype; never the memory of ``noise`` itself."""
     values = _narrow(_SHAPERS[distribution](noise), dtype)
