@@ -24,6 +24,7 @@ class Settings(BaseSettings):
     profile: Profile = "quick"
     dask_address: str | None = Field(default=None, description="a standing scheduler; default a local cluster")
     device_resource: str = "device"
+    device: str = Field(default="cpu", pattern=r"^(cpu|cuda:\d+)$", description="cpu or cuda:INDEX, for local runs")
     scale: str = Field(
         default="cpu", description="definitions tagged scale:<other> or tour:left-out are left out; '' takes all"
     )

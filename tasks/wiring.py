@@ -35,7 +35,7 @@ def open_house(settings: Settings) -> Iterator[House]:
     tracker = MlflowTracker(home=settings.home, tracking_uri=settings.tracking_uri)
     # A fresh tracking database takes seconds to migrate; nothing needs it before the report.
     threading.Thread(target=tracker.prepare, name="prepare tracker", daemon=True).start()
-    with open_pool(settings.dask_address, settings.device_resource, settings.build_dir) as runner:
+    with open_pool(settings.dask_address, settings.device_resource, settings.build_dir, settings.device) as runner:
         yield House(settings, store, tracker, runner, runner.describe())
 
 
@@ -49,8 +49,13 @@ def prepare_tracking(settings: Settings) -> str:
 @contextmanager
 def open_device(settings: Settings) -> Iterator[KernelRunner]:
     """The device of this process, without a cluster: for one-off evaluations."""
-    with DeviceWorker(cache_dir=settings.build_dir) as device:
+    with DeviceWorker(cache_dir=settings.build_dir, device=settings.device) as device:
         yield device
+
+
+def describe_device(settings: Settings) -> Environment:
+    """What the device of this process is; raises DeviceError if it is not there."""
+    return DeviceWorker(cache_dir=settings.build_dir, device=settings.device).describe()
 
 
 def open_dataset(root: Path) -> Dataset:

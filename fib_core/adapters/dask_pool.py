@@ -6,6 +6,7 @@ Dask's own retries are off (``allowed-failures`` 0): a request that killed its w
 
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from schemas.solution import Solution
 from schemas.visit import MachineFault, VisitRequest, VisitResult
 
 _LOG = logging.getLogger(__name__)
+DEVICE = "FIB_DEVICE"
 WORKER_WAIT_S = 120.0
 """How long a visit waits for a first or a new worker: a service manager has restarted one by then."""
 
@@ -108,13 +110,17 @@ def visit_on_worker(request_json: str, build_dir: str) -> str:
 
 
 def _device(build_dir: str) -> Any:
-    """One DeviceWorker per Dask worker, kept (with its zygote) until the worker ends."""
+    """One DeviceWorker per Dask worker, kept (with its zygote) until the worker ends.
+
+    Which device it is belongs to the worker (``FIB_DEVICE`` in its environment), not to a run: two GPUs of one host are
+    two workers of a standing cluster.
+    """
     from fib_core.adapters.device_worker import DeviceWorker
 
     worker = get_worker()
     device = getattr(worker, "fib_device", None)
     if device is None:
-        device = DeviceWorker(cache_dir=Path(build_dir)).__enter__()
+        device = DeviceWorker(cache_dir=Path(build_dir), device=os.environ.get(DEVICE, "cpu")).__enter__()
         worker.fib_device = device
     return device
 
@@ -122,12 +128,12 @@ def _device(build_dir: str) -> Any:
 class LocalDevices:
     """A LocalCluster with one device per worker, closed on exit."""
 
-    def __init__(self, resource: str, scratch: Path) -> None:
+    def __init__(self, resource: str, scratch: Path, device: str) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         dask.config.set(_QUIET_DASK | {"temporary-directory": str(scratch)})
         self._cluster = LocalCluster(
             n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1",
-            resources={resource: 1}, env={"OMP_NUM_THREADS": "1"},
+            resources={resource: 1}, env={"OMP_NUM_THREADS": "1", DEVICE: device},
         )  # fmt: skip
 
     @property
@@ -161,14 +167,14 @@ def _hush() -> None:
 
 
 @contextmanager
-def open_pool(address: str | None, resource: str, build_dir: Path) -> Iterator[DaskPool]:
-    """A pool on the standing cluster at ``address``, or on a local one made for this run."""
+def open_pool(address: str | None, resource: str, build_dir: Path, device: str = "cpu") -> Iterator[DaskPool]:
+    """A pool on the standing cluster at ``address``, or on a local one with ``device``, made for this run."""
     _hush()
     if address is not None:
         with Client(address, set_as_default=False) as client:
             yield DaskPool(client, resource, build_dir)
         return
-    with LocalDevices(resource, build_dir.parent / "dask") as devices, Client(
+    with LocalDevices(resource, build_dir.parent / "dask", device) as devices, Client(
         devices.address, set_as_default=False
     ) as client:
         yield DaskPool(client, resource, build_dir)

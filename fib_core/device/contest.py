@@ -13,7 +13,7 @@ from typing import Any
 from fib_core.device.channel import close_all
 from fib_core.device.child import Child, Death
 from fib_core.device.floor import RULE, Floors
-from fib_core.device.outcome import Budget, Outcome
+from fib_core.device.outcome import Budget, Newcomer, Outcome
 from fib_core.device.referee_client import Duel, Referee
 from fib_core.device.seating import Places, Seat
 from fib_core.device.verdict import Verdict, cheated, of_death, of_failure
@@ -38,8 +38,7 @@ class Contest:
         self._started: Child | None = None
         self._budget = Budget(request.limits.visit_s)
         self._readable = False
-        self._served = 0
-        self._compared = False
+        self._served, self._compared, self._newcomer = 0, False, Newcomer()
         self.enforced: tuple[str, ...] = ()
 
     def start(self, places: Places) -> None:
@@ -62,15 +61,19 @@ class Contest:
         finally:
             if self._request.mode == "isolated":
                 self._discard()
-            self.close()
+            self._started = self._ended(self._started)
             places.clear()
         return outcomes
 
     def close(self) -> None:
-        """End a process that was started and never had its turn."""
-        if self._started is not None:
-            self._started.end()
-            self._started = None
+        """End what is left: a process that never had its turn, or one that a broken visit leaves to nobody."""
+        self._started, self._kept = self._ended(self._started), self._ended(self._kept)
+        self._discard()
+
+    @staticmethod
+    def _ended(child: Child | None) -> None:
+        if child is not None:
+            child.end()
 
     def keep(self) -> Child | None:
         """The process as it is after a run in persistent mode, if it lives; it is the caller's to end."""
@@ -162,9 +165,11 @@ class Contest:
             "solution_digest": contestant.solution_digest,
             "cache_dir": str(places.built),
         }
+        started = time.monotonic()
         reply = self._ask(message)
         if isinstance(reply, Outcome):
             return reply
+        self._newcomer = Newcomer.loaded(places.compile_s, time.monotonic() - started)
         if "failure" in reply:
             return self._failed(of_failure(reply["failure"]), reply["failure"].get("log", ""))
         return None
@@ -185,6 +190,7 @@ class Contest:
         except Death as death:
             return self._failed(of_death(death.cause, death.detail))
         reply = self._referee.duel(order, child)
+        cold = self._newcomer.meets(reply["first_ns"])
         if not order.draws:  # drawing has a budget of its own
             self._budget.left_s -= reply["spent_s"]
         if reply["ended"] is not None:
@@ -193,13 +199,13 @@ class Contest:
         verdict = self._tampering(child, last) or Verdict.parse(reply)
         times_us, second_us = (tuple(taken / 1e3 for taken in reply[name]) for name in ("times_ns", "second_ns"))
         if verdict.status in (Status.RUNTIME_ERROR, Status.CHEATED):
-            return replace(self._failed(verdict, reply["log"]), times_us=times_us, second_us=second_us)
+            return replace(self._failed(verdict, reply["log"]), times_us=times_us, second_us=second_us, cold=cold)
         log = self._log()
         self._ask({})  # the process has left the workload, or is gone: its verdict stands
         survivors = reply.get("survivors")
         return Outcome(
             verdict, times_us, log, reply["draws"], reply["power"], second_us,
-            tuple(survivors) if survivors is not None else None, reply["precision"], reply["coarse_power"],
+            tuple(survivors) if survivors is not None else None, reply["precision"], reply["coarse_power"], cold,
         )  # fmt: skip
 
     def _tampering(self, child: Child, whole: bool) -> Verdict | None:

@@ -13,6 +13,19 @@ _TEXT_BYTES = 512
 _L2_FACTOR = 3  # a fill this many times the L2 cache leaves no input there
 
 
+def find_functions(library: Path) -> None:
+    """Load the clock and fill its table in the fork server: its forks cannot be given another one. Calls no driver.
+
+    What is missing here (a driver, CUPTI) is said by :class:`DeviceClock`, in the process that needs it.
+    """
+    from fib_core.device.environment_cuda import find_cupti
+
+    cupti = find_cupti()
+    text = ctypes.create_string_buffer(_TEXT_BYTES)
+    clock = ctypes.CDLL(str(library))
+    clock.fib_clock_init(str(cupti).encode() if cupti else None, text, ctypes.c_size_t(_TEXT_BYTES))
+
+
 class DeviceClock:
     """The clock of device ``cuda:INDEX`` in this process."""
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from fib_core.builders.toolchain import toolchain_name
 from fib_core.device import sandbox
 from fib_core.device.channel import Channel, ChannelClosed, close_all
+from fib_core.device.driver_build import clock_beside
 from fib_core.device.seal import seal
 
 _PRELOAD = ("torch", "numpy", "scipy.special", "safetensors.torch", "triton", "triton.language")
@@ -157,10 +158,13 @@ def main() -> None:
     missing = [name for name in wanted if not _preload(name)]
     for name in _OURS:
         importlib.import_module(name)
-    importlib.import_module("fib_core.device.driver").load(Path(sys.argv[2]))  # before any contestant's code
+    driver = Path(sys.argv[2])
+    importlib.import_module("fib_core.device.driver").load(driver)  # before any contestant's code
+    if sys.argv[3] != "cpu":
+        importlib.import_module("fib_core.device.device_clock").find_functions(clock_beside(driver))
     # Nobody, the contestants' own native code included, can write over what measures (where the kernel offers that).
     sandbox.prepare()
-    seal((Path(sys.argv[2]).name, "[vdso]", "libc.so.6"))
+    seal((driver.name, clock_beside(driver).name, "[vdso]", "libc.so.6"))
     toolchain_name()  # remembered, so that no candidate starts a compiler only to ask its version
     gc.collect()
     gc.freeze()

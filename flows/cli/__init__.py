@@ -2,9 +2,13 @@
 
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _GROUPS = ("run", "check", "evaluate", "pull", "channel", "explain", "ui", "doctor")
 
@@ -25,10 +29,17 @@ def build_app() -> typer.Typer:
 
 def main() -> None:
     """Run the command line; an expected error is one sentence on stderr and exit code 2 (3: too many INVALID)."""
+    from pydantic import ValidationError
+
     from fib_core.errors import FibError, TooManyInvalid
 
     try:
         build_app()()
+    except ValidationError as error:
+        if error.title != "Settings":
+            raise
+        _say("error", "; ".join(_setting(item) for item in error.errors(include_url=False)))
+        sys.exit(2)
     except TooManyInvalid as error:
         _say("too many invalid", error)
         sys.exit(3)
@@ -40,7 +51,13 @@ def main() -> None:
         sys.exit(130)
 
 
-def _say(label: str, error: Exception) -> None:
+def _setting(problem: "ErrorDetails") -> str:
+    """Which variable holds what it may not."""
+    name = "_".join(str(part) for part in problem["loc"]).upper()
+    return f"FIB_{name}={problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+
+
+def _say(label: str, error: Exception | str) -> None:
     """One sentence; no markup, since paths and reasons may hold brackets."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     console.print(f"{label}:", style="bold red", end=" ")

@@ -18,22 +18,21 @@ def doctor(
 ) -> None:
     """Examine this machine; one line per thing, with what to do about a problem. Exit code 1 if there is one."""
     from fib_core.runtime import places
-    from fib_core.runtime.device_class import cpu_class
     from flows.cli import doctor_checks as checks
 
-    device_class = cpu_class(1)
+    device = checks.device()
     findings = [
         checks.python_version(),
         *checks.programs(),
         *checks.modules(),
         checks.home(places.home()),
         checks.store(source or places.store_url()),
-        checks.Finding("device", True, device_class),
+        device,
     ]
     is_well = all(finding.ok for finding in findings)
     if as_json:
         lines = [{"name": f.name, "ok": f.ok, "found": f.found, "advice": f.advice} for f in findings]
-        typer.echo(json.dumps({"ok": is_well, "device_class": device_class, "checks": lines}))
+        typer.echo(json.dumps({"ok": is_well, "device_class": device.found if device.ok else None, "checks": lines}))
     else:
         console = Console(highlight=False, soft_wrap=True)
         for finding in findings:

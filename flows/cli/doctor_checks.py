@@ -94,6 +94,21 @@ def store(url: str) -> Finding:
     return Finding("store", True, f"{opened.url} reachable, conditional writes honoured")
 
 
+def device() -> Finding:
+    """The device that ``FIB_DEVICE`` names, by its class; nothing is run on it."""
+    from fib_core.errors import FibError
+
+    try:
+        from tasks.settings import Settings
+        from tasks.wiring import describe_device
+    except ImportError as error:
+        return Finding("device", False, f"needs the pipeline: {error}", PIPELINE)
+    try:
+        return Finding("device", True, describe_device(Settings()).device_class)
+    except FibError as error:
+        return Finding("device", False, str(error), "set FIB_DEVICE to cpu, or to a cuda:INDEX that this host has")
+
+
 def _import_elsewhere(name: str) -> "subprocess.Popen[str]":
     code = (
         f"import importlib.metadata as m, {name}\n"

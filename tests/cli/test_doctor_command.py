@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,21 @@ def test_the_compiler_named_by_the_environment_is_the_one_examined(monkeypatch, 
     monkeypatch.setenv("CXX", str(own))
     monkeypatch.setenv("PATH", os.environ["PATH"])
     assert doctor_checks.programs()[0].name == "my-g++"
+
+
+def test_a_device_that_this_host_does_not_have_is_a_problem(app, monkeypatch):
+    monkeypatch.setenv("FIB_DEVICE", "cuda:63")
+    result = CliRunner().invoke(app, ["--json"], catch_exceptions=False)
+    (line,) = [line for line in json.loads(result.stdout)["checks"] if line["name"] == "device"]
+    assert result.exit_code == 1
+    assert not line["ok"]
+    assert "FIB_DEVICE" in line["advice"]
+
+
+def test_a_knob_with_a_value_it_cannot_have_is_named_in_one_sentence(tmp_path):
+    place = {"FIB_DEVICE": "gpu", "FIB_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", "from flows.cli import main; main()", "doctor"]
+    done = subprocess.run(command, env=os.environ | place, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "FIB_DEVICE='gpu'" in done.stderr
+    assert "Traceback" not in done.stderr

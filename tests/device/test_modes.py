@@ -71,3 +71,14 @@ def test_kept_processes_end_with_their_worker_or_its_fork_server(tmp_path: Path,
             assert _visit(own, TELLS_ITS_PID, "persistent", 9)[0].status is Status.PASSED
     _, alive = psutil.wait_procs([zygote, *kept], timeout=5)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_visit_that_bad_input_spoils_leaves_no_kept_process_behind(worker: DeviceWorker) -> None:
+    lost = {"a": {"type": "safetensors", "path": "nowhere.safetensors", "tensor_key": "a"}}
+    works = [workload(ADD, N=8), workload(ADD, lost, N=9)]
+    own = psutil.Process(worker.zygote_pid)
+    before = len(own.children(recursive=True))
+    spoiled = worker.visit(request(ADD, [solution(ADD, TELLS_ITS_PID + "# spoiled\n")], works, mode="persistent"))
+    assert spoiled.fault is not None
+    assert spoiled.fault.cause == "bad_input"
+    assert len(own.children(recursive=True)) == before

@@ -43,6 +43,7 @@ struct Cupti {  // every function answers a CUptiResult: 0 is success
 };
 
 struct alignas(4096) Table {
+  uint64_t mark = 0x666962636c6f636bu;  // not zero: the page comes from the file, so that its mapping has a name
   Driver cuda{};
   Cupti cupti{};
   int (*clock)(clockid_t, timespec*) = nullptr;
@@ -98,8 +99,10 @@ inline int init_cupti(const char* path, char* error, size_t size) {
   return say(error, size, 0, "");
 }
 
-// 0: all there; 1: no CUPTI (`error` says why); -1: no driver.
+// 0: all there; 1: no CUPTI (`error` says why); -1: no driver. Once filled, it stays as it is.
 inline int fill_table(const char* cupti_path, char* error, size_t size) {
+  if (table.clock != nullptr)
+    return table.has_cupti ? say(error, size, 0, "") : say(error, size, 1, "CUPTI: not there before the fork");
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return say(error, size, -1, "CUDA driver: ", dlerror());
   if (!find_driver(driver, &table.cuda)) return say(error, size, -1, "CUDA driver: functions are missing");
