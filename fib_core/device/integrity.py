@@ -1,8 +1,9 @@
 """Is the native code that measures still the code that was loaded? Read from outside the candidate's process.
 
 In: the fork server's pid, later a child's. Out: what differs: the driver and the clock of a CUDA device (and their
-tables of functions), the C library, the interpreter, the kernel's clock page. Torch-free. A process that writes its own code and restores it before the
-look is not found; what it wrote meanwhile is bounded by the referee's own clock and by its look at every value.
+tables of functions), the C library, the interpreter, the kernel's clock page. Torch-free. A process that writes its own
+code and restores it before the look is not found; what it wrote meanwhile is bounded by the referee's own clock and by
+its look at every value.
 """
 
 import os
