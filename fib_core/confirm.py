@@ -1,16 +1,20 @@
 """Room 5, confirm: finalists, incumbent and control in; paired fresh-process rounds; one Decision per key out.
 
 Pure: it asks for rounds (VisitRequests) and judges the Evaluations that come back; screen times enter no estimate. The
-rule is the one of the contract: significance, minimum effect, gates passed, gates not slower; else the incumbent.
+rule is the one of the contract: significance, minimum effect, gates passed, gates not slower; else the incumbent. A
+machine that was not fit to judge, or a control that won, makes a decision INVALID.
 """
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from fib_core.contest import Contest, VisitSettings, applies
+from fib_core.decided import resolve
+from fib_core.gates import causes
 from fib_core.paired import Rounds
 from fib_core.profiles import Rules
-from fib_core.verdict import KeyCase, judge, resolve
+from fib_core.verdict import KeyCase, judge
 from schemas.base import Digest
 from schemas.canonical import digest_of
 from schemas.decision import Decision, KeyBox
@@ -59,23 +63,32 @@ def _request(
         definition=contest.definition, workloads=tuple(workloads), contestants=tuple(order), stage="confirm",
         round=round_number, seed=seed, warmup_count=settings.warmup_count, sample_count=settings.sample_count,
         input_sets=settings.input_sets, sampling_draws=settings.sampling_draws, limits=settings.limits,
-        mode=settings.mode, blob_root=settings.blob_root,
+        mode=settings.mode, blob_root=settings.blob_root, campaign=contest.campaign,
     )  # fmt: skip
 
 
 def decide(
-    contest: Contest, evaluations: Mapping[Digest, Evaluation], rules: Rules, device_class: str
+    contest: Contest,
+    evaluations: Mapping[Digest, Evaluation],
+    rules: Rules,
+    device_class: str,
+    earlier: Sequence[Decision] = (),
 ) -> list[Decision]:
     """One Decision per key of the train side, timed or not: what is published always adds up to what was seen.
 
-    ``evaluations`` maps digest -> confirm-stage Evaluation of this definition (other stages are ignored).
+    ``evaluations`` maps digest -> confirm-stage Evaluation of this definition; other stages and other campaigns than
+    ``contest.campaign`` are ignored.
     """
+    # ``earlier``: decisions of any definition and campaign, in any order; hand in all that the store has for this
+    # device. Those of this worker, timer, profile and kernel length lend their controls to the minimum effect (see
+    # ``spread``), this contest's own are left out, all others are ignored. Without any, the key's control stands alone.
     rounds = Rounds.of(contest, evaluations)
-    cases = {
-        key: KeyCase(contest=contest, key=key, box=_box(contest, items, device_class), rounds=rounds, rules=rules)
+    machine = cache(lambda count: causes(rounds.watched, count, rules.drift_max))
+    cases = [
+        KeyCase(contest, key, _box(contest, items, device_class), rounds, rules, machine, earlier)
         for key, items in contest.keys.items()
-    }
-    return resolve([judge(case) for case in cases.values()])
+    ]
+    return resolve([judge(case) for case in cases])
 
 
 def needs_more_rounds(decisions: Sequence[Decision]) -> bool:

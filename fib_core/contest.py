@@ -6,6 +6,7 @@ measured nor what is decided from them.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
 
 from fib_core.axisclass import class_key
@@ -51,12 +52,15 @@ class Contest:
     toothless: Mapping[Digest, tuple[str, ...]] = field(default_factory=dict)
     """Workload -> mutated outputs that its rules would let pass: it gates, but supports no promotion."""
 
+    campaign: int = 0
+    """Which repetition of the rounds this is; evaluations of another are no evidence here."""
+
     @property
     def train(self) -> tuple[Placed, ...]:
         """Train workloads, timed or not."""
         return tuple(item for item in self.placed if item.split == "train")
 
-    @property
+    @cached_property
     def keys(self) -> dict[str, tuple[Placed, ...]]:
         """Key string -> its train workloads, in key order of the first."""
         keys: dict[str, list[Placed]] = {}
@@ -79,6 +83,8 @@ def toothless_workloads(evaluations: Iterable[Evaluation]) -> dict[Digest, tuple
 def applies(contestant: Contestant, definition: Definition, workload: Workload) -> bool:
     """True unless the solution's declared support excludes this workload; an undecidable expression excludes it too."""
     supports = contestant.solution.spec.supports
+    if not supports:
+        return True
     sizes = definition.const_axes | workload.axes
     return violated(supports, sizes, undecidable=True) is None
 

@@ -11,7 +11,7 @@ from fib_core.paired import Entry, Rounds
 from fib_core.profiles import Look, Rules
 from fib_core.stats import hodges_lehmann, holm, interval, lower_bound, signed_rank_p, standard_error
 from schemas.base import Digest
-from schemas.decision import Condition, Estimate
+from schemas.decision import Condition, Estimate, Spread
 from schemas.snapshot import Placed
 
 
@@ -89,17 +89,16 @@ def assess(
     )
 
 
-def noise_floor(control: Assessment, rules: Rules) -> float:
-    """The least gain worth a change: the profile's, or twice the A/A standard error of this very key if larger."""
-    if rules.noise_factor == 0 or not math.isfinite(control.standard_error):
-        return rules.min_effect
-    return max(rules.min_effect, rules.noise_factor * control.standard_error)
+def noise_floor(spread: Spread | None, rules: Rules) -> float:
+    """The least gain worth a change: the profile's, or so many A/A standard errors of the worker, if that is more."""
+    return rules.min_effect if spread is None else max(rules.min_effect, rules.noise_factor * spread.standard_error)
 
 
 def _failed_gate(rounds: Rounds, entry: Entry) -> str:
     """The first non-passing evaluation of this contestant in the rounds of its definition."""
-    failures = rounds.failures.get(entry, ())
-    return f"{failures[0].status.value} in round {failures[0].job.round}" if failures else ""
+    found = rounds.failures.get(entry, ())
+    first = min(found, key=lambda item: (item.job.round, item.status, item.job.workload_digest), default=None)
+    return f"{first.status.value} in round {first.job.round}" if first else ""
 
 
 def _slow_gate(rounds: Rounds, entry: Entry, gates: Sequence[Placed], look: Look, rules: Rules) -> str:

@@ -47,4 +47,5 @@ def job_for(
         timer=timer_of(environment),
         effort=effort_of(request),
         role=contestant.role,
+        campaign=request.campaign,
     )

@@ -43,6 +43,9 @@ class ObjectStore(Protocol):
     def keys(self, prefix: str) -> Iterator[str]:
         """Keys that start with ``prefix``, in lexical order."""
 
+    def delete(self, key: str) -> None:
+        """Remove ``key`` durably; nothing happens if it is not there. For collections alone."""
+
 
 class KernelRunner(Protocol):
     """Brings contestants to a device. One visit at a time per device; never raises for a candidate's fault."""

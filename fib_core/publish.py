@@ -1,50 +1,93 @@
-"""Room 7, publish: write-once objects first, then the channel pointer by compare-and-swap.
+"""Room 7, publish: write-once objects first, then the proof, then the channel pointer by compare-and-swap.
 
 In: a store (port), a DispatchIndex and its solutions. Out: the pointer that readers now see. Somebody else's move is
-never overwritten; publishing what is already current changes nothing.
+never overwritten and two indexes are never merged: a conflict is reported, and the run that is started again decides
+anew from the evaluations that are stored. Publishing what is already current changes nothing. Promotion and rollback
+move a pointer under the same terms.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from fib_core.errors import ContractError, ObjectMissing, PublishConflict
+from fib_core import condemned, history, signing
+from fib_core.errors import ContractError, ObjectMissing, StoreRefused
+from fib_core.history import Seen
 from fib_core.lookup import check
-from fib_core.ports import ObjectStore, StoredObject
+from fib_core.ports import ObjectStore
 from schemas.base import Digest
-from schemas.canonical import canonical_bytes
-from schemas.index import ChannelPointer, DispatchIndex
+from schemas.canonical import canonical_bytes, digest_of_bytes
+from schemas.index import DispatchIndex
+from schemas.publication import ChannelPointer
 from schemas.solution import Solution
 
 STABLE = "stable"
+Prove = Callable[[signing.Getter, Digest], None]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for every move: ``prove`` reads the candidate index back as a consumer would, or raises.
+
+    ``now`` is ISO 8601 with an offset. ``signer`` signs what is published; ``trusted`` are the keys that consumers of
+    this house accept, and nothing that they would refuse is published.
+    """
+
+    prove: Prove
+    now: str
+    signer: signing.Signer | None = None
+    trusted: tuple[signing.PublicKey, ...] = ()
+
+    @property
+    def accepted(self) -> tuple[signing.PublicKey, ...]:
+        """Whose signature an index must carry to be moved to: the trusted keys, else our own, else nobody's."""
+        return self.trusted or ((self.signer.public,) if self.signer else ())
 
 
 def publish(
-    store: ObjectStore, index: DispatchIndex, solutions: Mapping[Digest, Solution], channel: str, now: str
+    store: ObjectStore, index: DispatchIndex, solutions: Mapping[Digest, Solution], channel: str, terms: Terms
 ) -> ChannelPointer:
-    """Make ``index`` current in ``channel``; ``now`` is an ISO 8601 time.
+    """Make ``index`` current in ``channel``.
 
-    Raises ContractError (quick profile into ``stable``, a missing solution, an index that fails its publish test) and
-    PublishConflict (the channel moved meanwhile: nothing was overwritten).
+    Raises ContractError (quick profile into ``stable``, a missing solution, an index that fails its publish test or
+    whose proof fails, a signature that is missing) and PublishConflict (the channel moved meanwhile).
     """
-    if channel == STABLE and index.profile != "full":
-        raise ContractError(f"the channel {STABLE} takes no index of the profile {index.profile}; run the profile full")
+    _admit(index, channel)
     check(index)
-    current, etag = read_channel(store, channel)
-    if current is not None and current.index_digest == index.digest:
-        return current
+    seen = history.look(store, channel)
+    if seen.pointer is not None and _stands(store, seen.pointer, index.digest, terms):
+        return seen.pointer
+    _check_signer(store, seen, terms)
     _put_objects(store, index, solutions)
-    pointer = ChannelPointer(
-        index_digest=index.digest, previous=current.index_digest if current else None, published_at=now
-    )
-    try:
-        store.swap(channel_key(channel), canonical_bytes(pointer.model_dump(mode="json")), etag)
-    except PublishConflict as error:
-        raise PublishConflict(_moved(store, channel, current)) from error
-    return pointer
+    _vouch(store, index.digest, terms)
+    return _move(store, seen, index, "publish", terms)
 
 
-def channel_key(channel: str) -> str:
-    """Where a channel's pointer lies."""
-    return f"channels/{channel}.json"
+def promote(store: ObjectStore, source: str, target: str, terms: Terms, vouch: bool = False) -> ChannelPointer:
+    """Make the index that ``source`` names current in ``target`` too; doing it again changes nothing.
+
+    ``vouch`` signs the index with our key; without it the index must carry a signature that :attr:`Terms.accepted`
+    knows. Raises as :func:`publish`, ``ObjectMissing`` (no such channel, an object is gone), ``StoreRefused`` (damage).
+    """
+    found = history.current(store, source)
+    if not vouch:
+        _check_signature(store, signing.POINTER, found.digest, terms)
+    return _repoint(store, history.look(store, target), history.Move(found.index_digest, "promote"), terms, vouch)
+
+
+def rollback(store: ObjectStore, channel: str, to: Digest | None, terms: Terms, vouch: bool = False) -> ChannelPointer:
+    """Point ``channel`` at an index that it named before (None: the one before the current; twice is back again).
+
+    Raises as :func:`promote`; ``ObjectMissing`` too for an index that the channel never named.
+    """
+    seen = history.look(store, channel)
+    now = seen.pointer or history.current(store, channel)
+    named = _named(store, now)
+    target = to or next((item for item in named if item != now.index_digest), None)
+    if target is None:
+        raise ContractError(f"channel {channel} had no index before {now.index_digest}; nothing to go back to")
+    if target not in named:
+        raise ObjectMissing(f"channel {channel} never named {target}; `fib history {channel}` lists what it named")
+    return _repoint(store, seen, history.Move(target, "rollback"), terms, vouch)
 
 
 def index_key(digest: Digest) -> str:
@@ -52,13 +95,86 @@ def index_key(digest: Digest) -> str:
     return f"indexes/{digest.removeprefix('sha256:')}.json"
 
 
-def read_channel(store: ObjectStore, channel: str) -> tuple[ChannelPointer | None, str | None]:
-    """The pointer and its version tag; (None, None) for a channel that does not exist yet."""
+def read_index(store: ObjectStore, digest: Digest) -> DispatchIndex:
+    """An index, verified; raises ``ObjectMissing`` or ``StoreRefused``."""
+    key = index_key(digest)
+    body = store.get(key).body
+    if digest_of_bytes(body) != digest:
+        raise StoreRefused(f"{key} in {store.url} has the digest {digest_of_bytes(body)}: damaged or tampered with")
     try:
-        found: StoredObject = store.get(channel_key(channel))
-    except ObjectMissing:
-        return None, None
-    return ChannelPointer.model_validate_json(found.body), found.etag
+        return DispatchIndex.model_validate_json(body)
+    except ValueError as error:
+        raise StoreRefused(f"{key} in {store.url} is no dispatch index: {error}") from error
+
+
+def _repoint(store: ObjectStore, seen: Seen, wanted: history.Move, terms: Terms, vouch: bool) -> ChannelPointer:
+    """Move to an index that is in the store already."""
+    index = read_index(store, wanted.index_digest)
+    _admit(index, seen.channel)
+    if seen.pointer is not None and _stands(store, seen.pointer, index.digest, terms):
+        return seen.pointer
+    _check_signer(store, seen, terms)
+    if vouch:
+        _vouch(store, index.digest, terms)
+    else:
+        _check_signature(store, signing.INDEX, index.digest, terms)
+    return _move(store, seen, index, wanted.action, terms)
+
+
+def _move(
+    store: ObjectStore, seen: Seen, index: DispatchIndex, action: history.Action, terms: Terms
+) -> ChannelPointer:
+    """All objects are there. They are taken back before the proof: what was deleted until then, the proof misses."""
+    condemned.take_back(store, objects_of(index), signing.signature_key(index.digest, "").removesuffix(".json"))
+    terms.prove(_getter(store), index.digest)
+    return history.move(store, seen, history.Move(index.digest, action), terms.now, terms.signer)
+
+
+def objects_of(index: DispatchIndex) -> frozenset[str]:
+    """Keys that a publisher writes for an index and a collection may delete: it and its solutions."""
+    return frozenset({index_key(index.digest), *(item.object_key for item in index.solutions)})
+
+
+def _admit(index: DispatchIndex, channel: str) -> None:
+    history.channel_key(channel)
+    if channel == STABLE and index.profile != "full":
+        raise ContractError(f"the channel {STABLE} takes no index of the profile {index.profile}; run the profile full")
+
+
+def _stands(store: ObjectStore, pointer: ChannelPointer, digest: Digest, terms: Terms) -> bool:
+    """True if the channel names the index already and, where we sign, by a pointer that our consumers accept."""
+    if pointer.index_digest != digest:
+        return False
+    get, wanted = _getter(store), terms.accepted
+    return not wanted or (
+        signing.valid_signature(get, signing.POINTER, pointer.digest, wanted) is not None
+        and signing.valid_signature(get, signing.INDEX, digest, wanted) is not None
+    )
+
+
+def _check_signer(store: ObjectStore, seen: Seen, terms: Terms) -> None:
+    """Before anything is written: our consumers must be able to accept it."""
+    if terms.trusted and (terms.signer is None or terms.signer.public not in terms.trusted):
+        who = f"the signing key {terms.signer.public.key_id} is not one of them" if terms.signer else "no key signs"
+        raise ContractError(f"only what the trusted keys signed is followed here, but {who}; nothing was published")
+    if terms.signer is None and seen.pointer is not None and history.is_signed(store, seen.pointer.digest):
+        raise ContractError(
+            f"the channel {seen.channel} is signed and no signing key is set: its consumers would refuse the next "
+            "index. Set FIB_SIGNING_KEY_FILE, or use another channel; nothing was published"
+        )
+
+
+def _check_signature(store: ObjectStore, domain: str, digest: Digest, terms: Terms) -> None:
+    if terms.accepted and signing.valid_signature(_getter(store), domain, digest, terms.accepted) is None:
+        raise ContractError(
+            f"{digest} ({domain}) carries no signature by a key that counts here; look at it, then vouch for it with "
+            "--sign; nothing was moved"
+        )
+
+
+def _vouch(store: ObjectStore, digest: Digest, terms: Terms) -> None:
+    if terms.signer is not None:
+        history.put_signature(store, terms.signer.sign(signing.INDEX, digest))
 
 
 def _put_objects(store: ObjectStore, index: DispatchIndex, solutions: Mapping[Digest, Solution]) -> None:
@@ -75,11 +191,11 @@ def _put_objects(store: ObjectStore, index: DispatchIndex, solutions: Mapping[Di
     store.put_once(index_key(index.digest), canonical_bytes(index.model_dump(mode="json")))
 
 
-def _moved(store: ObjectStore, channel: str, seen: ChannelPointer | None) -> str:
-    now, _ = read_channel(store, channel)
-    before = seen.index_digest if seen else "no index"
-    after = now.index_digest if now else "no index"
-    return (
-        f"the channel {channel} moved from {before} to {after} while this index was being published; nothing was "
-        "overwritten. Look at what the other run published, then run `fib run` again if this index should still win."
-    )
+def _named(store: ObjectStore, newest: ChannelPointer) -> list[Digest]:
+    """Every index that the channel named, newest first; a pointer without a chain knows only the one before it."""
+    pairs = ((pointer.index_digest, pointer.previous) for pointer in history.chain(store, newest))
+    return list(dict.fromkeys(item for pair in pairs for item in pair if item))
+
+
+def _getter(store: ObjectStore) -> signing.Getter:
+    return lambda key: store.get(key).body

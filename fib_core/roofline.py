@@ -48,12 +48,17 @@ class Peaks:
     flops_per_s: float
 
 
-def floor_us(work: Work, peaks: Peaks) -> float:
-    """No honest call is faster. The larger of moving and computing: a kernel may do both at once."""
+def bound_us(work: Work, peaks: Peaks) -> float:
+    """The roofline: the larger of moving and computing, since a kernel may do both at once."""
     moved = work.fresh_bytes + work.static_bytes
     beyond = max(0.0, moved - 2 * peaks.near_capacity_bytes)
     moving_s = max(moved / peaks.near_bytes_per_s, beyond / peaks.far_bytes_per_s)
-    return MARGIN * max(moving_s, work.flops / peaks.flops_per_s) * 1e6
+    return max(moving_s, work.flops / peaks.flops_per_s) * 1e6
+
+
+def floor_us(work: Work, peaks: Peaks) -> float:
+    """No honest call is faster."""
+    return MARGIN * bound_us(work, peaks)
 
 
 def least_work(definition: Definition, workload: Workload) -> Work:

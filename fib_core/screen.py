@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from fib_core.axisclass import are_neighbours, class_key
 from fib_core.contest import Contest, Times, VisitSettings, applies, placed_of, screen_times, toothless_workloads
+from fib_core.families import CORE
 from fib_core.incumbents import measured_incumbent, rival_forms, why_none
 from fib_core.profiles import Rules
 from fib_core.ranking import best_ratio, cover
@@ -77,19 +78,23 @@ def plan(
 
 
 def timed_workloads(snapshot: Snapshot, definition: Definition, rules: Rules) -> tuple[Placed, ...]:
-    """Workloads of the confirmation rounds: all, or the profile's few: heaviest keys, one holdout, one stress.
+    """Workloads of the confirmation rounds: all, or the profile's few: a core, heaviest keys, one holdout, one stress.
 
-    The holdout is the one whose shape lies next to most of the train weight: it says something about most keys.
+    A core (tagged by the selection) comes first: a box between its train calls, its holdout in the gap. Without one the
+    holdout is the one whose shape lies next to most of the train weight: it says something about most keys.
     """
     placed = placed_of(snapshot, definition)
     if rules.timed_limit is None or len(placed) <= rules.timed_limit:
         return placed
-    by_weight = sorted(placed, key=lambda item: (-item.weight, item.workload.digest))
+    by_weight = sorted(placed, key=lambda item: (CORE not in item.workload.tags, -item.weight, item.workload.digest))
     train = [item for item in by_weight if item.split == "train"]
-    holdout = sorted((item for item in by_weight if item.split == "holdout"), key=lambda item: -_nearby(item, train))
+    holdout = [item for item in by_weight if item.split == "holdout"]
+    holdout.sort(key=lambda item: (CORE not in item.workload.tags, -_nearby(item, train)))
     stress = [item for item in by_weight if item.split == "stress"]
     gates = [*holdout[:_GATE_SLOTS], *stress[:_GATE_SLOTS]]
-    train = _heaviest_keys(train, rules.timed_limit - len(gates))
+    core = [item for item in train if CORE in item.workload.tags]
+    others = [item for item in train if item not in core]
+    train = [*core, *_heaviest_keys(others, len(others))][: rules.timed_limit - len(gates)]
     chosen = {item.workload.digest for item in [*gates, *train]}
     return tuple(item for item in placed if item.workload.digest in chosen)
 

@@ -4,31 +4,30 @@ A family (axis class with length structure) falls on its side by a keyed hash al
 Knows nothing of candidates or times.
 """
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from fib_core.axisclass import class_key
+from fib_core.families import FAMILIES_FOR_HOLDOUT, HOLDOUT_SHARE, Sides, family_digest, family_name, sides_for
 from fib_core.structure import recipes_for, stress_points
 from schemas.base import Digest
-from schemas.canonical import digest_of
 from schemas.definition import Definition
 from schemas.numerics import POLICY_VERSION
 from schemas.snapshot import Placed, Snapshot, Split
 from schemas.workload import RandomInput, Workload
 
+__all__ = [
+    "FAMILIES_FOR_HOLDOUT", "HOLDOUT_SHARE", "STRESS", "Sides", "family_of", "sides_of", "split", "stress_workloads",
+]  # fmt: skip
+
 STRESS = "stress"
-HOLDOUT_SHARE = 0.20
-FAMILIES_FOR_HOLDOUT = 5
 
 Weights = Literal["call_counts", "none"]
-Sides = Mapping[str, Split]
 
 
 def family_of(workload: Workload) -> str:
     """Axis class and length structure: the unit that is never divided between sides."""
-    return f"{class_key(workload.axes)}|{workload.structure_class}"
+    return family_name(workload.axes, workload.structure_class)
 
 
 def stress_workloads(definition: Definition, limit: int = 2) -> list[Workload]:
@@ -93,7 +92,7 @@ def split(
 def sides_of(snapshot: Snapshot) -> dict[str, Split]:
     """Family digest -> side, to be handed to the next split as ``earlier``."""
     return {
-        _family_digest(item.workload.definition_digest, item.family): item.split
+        family_digest(item.workload.definition_digest, item.family): item.split
         for item in snapshot.workloads
         if item.split != "stress"
     }
@@ -101,7 +100,7 @@ def sides_of(snapshot: Snapshot) -> dict[str, Split]:
 
 def _place(members: list[Workload], key: str, weights: Weights, earlier: Sides) -> list[Placed]:
     families = {family_of(member) for member in members}
-    sides = _sides(members[0].definition_digest, families, key, earlier)
+    sides = sides_for(members[0].definition_digest, families, key, earlier)
     counted = weights == "call_counts" and all(member.call_count for member in members)
     shares = [float(member.call_count or 1) if counted else 1.0 for member in members]
     # Without counts every workload weighs 1: no traffic is claimed. With counts the weight is a share.
@@ -110,31 +109,6 @@ def _place(members: list[Workload], key: str, weights: Weights, earlier: Sides) 
         Placed(workload=member, split=sides[family_of(member)], family=family_of(member), weight=share / total)
         for member, share in zip(members, shares, strict=True)
     ]
-
-
-def _sides(definition_digest: Digest, families: set[str], key: str, earlier: Sides) -> dict[str, Split]:
-    digests = {family: _family_digest(definition_digest, family) for family in families}
-    hashes = {family: _keyed_hash(key, digest) for family, digest in digests.items()}
-    sides: dict[str, Split] = {
-        family: earlier.get(digests[family], "holdout" if hashes[family] < HOLDOUT_SHARE else "train")
-        for family in families
-    }
-    free = sorted((family for family in families if digests[family] not in earlier), key=lambda item: hashes[item])
-    if free and len(families) >= FAMILIES_FOR_HOLDOUT and "holdout" not in sides.values():
-        sides[free[0]] = "holdout"
-    if free and "train" not in sides.values():
-        sides[free[-1]] = "train"
-    return sides
-
-
-def _family_digest(definition_digest: Digest, family: str) -> str:
-    return digest_of([definition_digest, family])
-
-
-def _keyed_hash(key: str, digest: str) -> float:
-    """Uniform in [0, 1)."""
-    body = hashlib.sha256(f"{key}\n{digest}".encode()).digest()
-    return int.from_bytes(body[:8], "big") / 2**64
 
 
 def _distinct(workloads: Iterable[Workload]) -> list[Workload]:

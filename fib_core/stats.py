@@ -6,7 +6,8 @@ family (Wilcoxon 1945; Hodges & Lehmann 1963; Hollander, Wolfe & Chicken, Nonpar
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import combinations_with_replacement
 from statistics import NormalDist, median
 
 
@@ -39,10 +40,14 @@ def hodges_lehmann(differences: Sequence[float]) -> float:
     return median(walsh_averages(differences))
 
 
-def walsh_averages(differences: Sequence[float]) -> list[float]:
+def walsh_averages(differences: Sequence[float]) -> tuple[float, ...]:
     """Sorted means of all pairs i <= j: n(n+1)/2 numbers."""
-    count = len(differences)
-    return sorted((differences[i] + differences[j]) / 2 for i in range(count) for j in range(i, count))
+    return _walsh_averages(tuple(differences))
+
+
+@lru_cache(maxsize=32)  # estimate, interval and error of one sample ask one after the other
+def _walsh_averages(differences: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(sorted((one + other) / 2 for one, other in combinations_with_replacement(differences, 2)))
 
 
 def interval(differences: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 Reads like a story; what each step means is in fib_core, how a step may be treated is in tasks.
 """
 
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,19 @@ from prefect.runtime import flow_run
 
 from schemas.decision import Profile
 from tasks.benchmark import chosen_definitions, has_workloads, incumbents_of, solutions_for, weights_of
+from tasks.budget import Budget, OutOfTime
 from tasks.build import build
 from tasks.collect import collect
 from tasks.confirm import confirm
 from tasks.dedup import dedup
 from tasks.dispatch import dispatch
 from tasks.publish import publish
+from tasks.repeat import repeat
 from tasks.report import report
 from tasks.screen import screen
 from tasks.settings import settings_from
 from tasks.split import split
+from tasks.stopped import stopped
 from tasks.wiring import open_house
 
 
@@ -37,21 +40,29 @@ def pipeline(
     channel: str | None = None,
     store: str | None = None,
     definitions: list[str] | None = None,
+    campaigns: Sequence[int] | None = None,
+    budget_s: float | None = None,
 ) -> dict[str, Any]:
-    """Collect, deduplicate, split, screen, confirm, dispatch, publish, report. Omitted parameters come from FIB_*."""
-    settings = settings_from(dataset=dataset, profile=profile, channel=channel, store=store)
-    started = time.monotonic()
+    """Collect, deduplicate, split, screen, confirm, dispatch, publish, report. Omitted parameters come from FIB_*.
+
+    The index comes from the first of ``campaigns``; the others repeat its rounds. After ``budget_s`` the run stops
+    between two visits: started again, it goes on from the store.
+    """
+    settings = settings_from(
+        dataset=dataset, profile=profile, channel=channel, store=store, campaigns=campaigns, budget_s=budget_s
+    )
+    budget = Budget(settings.budget_s)
 
     gathered = collect(settings.dataset, settings.scale)
     chosen = chosen_definitions(gathered, definitions)
     solutions = solutions_for(gathered, chosen)
     blob_root = str(settings.dataset.resolve())
 
-    with open_house(settings) as house:
+    with open_house(settings, budget) as house:
         # Compilers work while workloads are chosen; nothing is timed before they are done.
         building = build.submit(house, [solution for name in chosen for solution in solutions[name]])
         few = [
-            dedup(item, gathered.records.get(name, []), gathered.dataset.workloads_of(name), settings.max_workloads)
+            dedup(item, gathered.records.get(name, []), gathered.dataset.workloads_of(name), settings)
             for name, item in chosen.items()
         ]
         workloads = [workload for each in few for workload in each.workloads]
@@ -60,15 +71,19 @@ def pipeline(
 
         measured = {name: item for name, item in chosen.items() if has_workloads(snapshot, item)}
         building.result()
-        screened = [
-            screen(house, snapshot, definition, solutions[name], blob_root) for name, definition in measured.items()
-        ]
-        decisions = [decision for each in screened for decision in confirm(house, each, blob_root)]
+        try:
+            screened = [
+                screen(house, snapshot, definition, solutions[name], blob_root) for name, definition in measured.items()
+            ]
+            decisions = [decision for each in screened for decision in confirm(house, each, blob_root)]
+        except OutOfTime as stop:
+            return stopped(house, snapshot, len(measured), stop)
 
         by_digest = {e.solution_digest: e.solution for each in screened for e in each.entrants}
         index = dispatch(house, snapshot, decisions, by_digest)
         publish(house, index, by_digest, [e for each in screened for e in each.evaluations])
-        return report(house, gathered, snapshot, screened, decisions, index, time.monotonic() - started)
+        summary = report(house, gathered, snapshot, screened, decisions, index, budget.spent_s)
+        return summary | repeat(house, screened, blob_root)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Where a number was measured: device class, libraries, clocks where known."""
 
-from schemas.base import NonEmpty, Record
+from pydantic import Field
+
+from schemas.base import Natural, NonEmpty, Record
 
 
 class Environment(Record):
@@ -16,3 +18,12 @@ class Environment(Record):
     python: NonEmpty
     libraries: dict[str, str]
     toolchain: str | None = None
+
+
+class Conditions(Record):
+    """The device around one contestant's turn: what may change from visit to visit. Absent is None, never a guess."""
+
+    clock_mhz: float | None = Field(default=None, ge=0)
+    """Of the multiprocessors, right after the turn."""
+    other_processes: Natural | None = None
+    """Processes on the device when the visit had its lock and nothing of its own was there yet."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from schemas.base import Digest, Natural, NonEmpty, Record, absent, unset
-from schemas.environment import Environment
+from schemas.environment import Conditions, Environment
 
 Stage = Literal["screen", "confirm"]
 Mode = Literal["isolated", "persistent"]
@@ -52,6 +52,8 @@ class Job(Record):
     timer: Timer
     effort: NonEmpty
     role: Literal["candidate", "incumbent", "control"] = "candidate"
+    campaign: Natural = Field(default=0, exclude_if=absent)
+    """One independent repetition of the confirmation rounds: another number asks the same question afresh."""
 
 
 class ErrorFigures(Record):
@@ -98,7 +100,19 @@ class Evaluation(Record):
     """Against any total variation distance of 0.05, of the row that tells least."""
     sample_coarse_power: float | None = Field(default=None, exclude_if=unset)
     """Against 0.05 of the mass moved between layers of probability, blocks of ids or lanes."""
+    build_s: float | None = Field(default=None, ge=0, exclude_if=unset)
+    """Seconds from sources to a callable, where this workload was the first of its process: the compiler's wall time
+    when the artefact was made (others may have compiled beside it) and loading in this process, as the supervisor's
+    clock saw it. The process and its torch were there before; None where the compiler's time was not kept."""
+    first_call_us: float | None = Field(default=None, ge=0, exclude_if=unset)
+    """The first call of its process, unprimed, by the driver's host clock around the call (on a CUDA device the
+    device's clock where that saw more): whatever the solution compiles, tunes or allocates then is in it."""
+    first_shape_us: float | None = Field(default=None, ge=0, exclude_if=unset)
+    """The first call on this workload in its process, by the same clock. Equal to ``first_call_us`` where both are."""
+    roofline_us: float | None = Field(default=None, gt=0, exclude_if=unset)
+    """What moving and computing the least would take at the peaks measured on this device (``fib_core.roofline``)."""
     environment: Environment
+    conditions: Conditions | None = Field(default=None, exclude_if=unset)
     limits: Limits
     seed: str
     started_at: NonEmpty

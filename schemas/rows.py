@@ -16,11 +16,14 @@ from schemas.snapshot import Snapshot
 from schemas.trace import TraceRecord
 
 Row = dict[str, Any]
+# Decision fields that stay in the document only: where and against whom it was measured.
+DECISION_DOCUMENT_ONLY = {"schema_version", "forms", "spread", "device_ids", "timer", "control_us"}
 # Evaluation fields that stay in the document only: the same for a whole run, or too deep for a table.
 EVALUATION_DOCUMENT_ONLY = {
     "schema_version", "job", "warmup_us", "second_clock_us", "survivors", "reference_precision",
     "cache_policy", "input_sets", "sample_draws",
-    "sample_power", "sample_coarse_power", "environment", "limits",
+    "sample_power", "sample_coarse_power", "environment", "conditions", "limits",
+    "build_s", "first_call_us", "first_shape_us", "roofline_us",
 }  # fmt: skip
 
 
@@ -53,7 +56,7 @@ def index_rows(index: DispatchIndex) -> list[Row]:
     rows: list[Row] = []
     for block in index.definitions:
         for entry in block.entries:
-            row = _flat(entry) | {"definition_digest": block.definition_digest}
+            row = _flat(entry, {"evidence"}) | {"definition_digest": block.definition_digest}
             row.pop("interval")
             low, high = entry.interval or (None, None)
             rows.append(row | {"low": low, "high": high})
@@ -63,13 +66,14 @@ def index_rows(index: DispatchIndex) -> list[Row]:
 def _evaluation_row(digest: Digest, item: Evaluation) -> Row:
     row = _flat(item, EVALUATION_DOCUMENT_ONLY) | _flat(item.job, {"library_versions"})
     middle = median(item.samples_us) if item.samples_us else None
-    return row | {"evaluation_digest": digest, "median_us": middle}
+    return row | {"campaign": item.job.campaign, "evaluation_digest": digest, "median_us": middle}
 
 
 def _decision_row(item: Decision) -> Row:
     chosen = next((found for found in item.estimates if found.solution_digest == item.solution_digest), None)
     figures = {"ratio": chosen.ratio if chosen else None, "p_holm": chosen.p_holm if chosen else None}
-    return _flat(item, {"schema_version"}) | {"decision_digest": item.digest} | figures
+    named = {"campaign": item.campaign, "causes": _text(list(item.causes)), "decision_digest": item.digest}
+    return _flat(item, DECISION_DOCUMENT_ONLY) | named | figures
 
 
 def _flat(record: Record, leave_out: Iterable[str] = ()) -> Row:

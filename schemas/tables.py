@@ -89,6 +89,7 @@ class EvaluationTable(_Table):
     timer: str = Field(isin=["perf_counter", "monotonic", "cuda_event", "cupti"])
     effort: str = Field(str_length={"min_value": 1})
     role: str = Field(isin=["candidate", "incumbent", "control"])
+    campaign: int = Field(ge=0)
     status: str = Field(
         isin=["PASSED", "INCORRECT_SHAPE", "INCORRECT_DTYPE", "INCORRECT_NUMERICAL", "RUNTIME_ERROR", "COMPILE_ERROR",
               "TIMEOUT", "CHEATED", "INVALID"]
@@ -106,7 +107,9 @@ class EvaluationTable(_Table):
     class Config:
         """What makes a row unique."""
 
-        unique = ["solution_digest", "workload_digest", "stage", "round", "role", "device_class", "effort"]
+        unique = [
+            "solution_digest", "workload_digest", "stage", "round", "role", "campaign", "device_class", "effort",
+        ]  # fmt: skip
 
     @pa.dataframe_check(name="median_us is finite")
     @classmethod
@@ -147,13 +150,20 @@ class DecisionTable(_Table):
     control: str = Field(nullable=True)
     workloads: str = Field(str_startswith="[")
     evaluations: str = Field(str_startswith="[")
+    campaign: int = Field(ge=0)
+    causes: str = Field(str_startswith="[", description="JSON: the machine's faults")
     ratio: float = Field(gt=0, nullable=True, description="derived")
     p_holm: float = Field(ge=0, le=1, nullable=True, description="derived")
 
     class Config:
         """What makes a row unique."""
 
-        unique = ["definition_digest", "key"]
+        unique = ["definition_digest", "key", "campaign"]
+
+    @pa.dataframe_check(name="the machine's faults make a decision invalid")
+    @classmethod
+    def _faults(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("causes") == "[]") | (pl.col("verdict") == "invalid"))
 
     @pa.dataframe_check(name="a solution is named exactly where one is promoted")
     @classmethod
@@ -185,9 +195,9 @@ class IndexEntryTable(_Table):
     decision_digest: str = Field(str_matches=DIGEST_PATTERN)
 
     class Config:
-        """What makes a row unique."""
+        """What makes a row unique: a key whose points lie apart has several boxes."""
 
-        unique = ["definition_digest", "key"]
+        unique = ["definition_digest", "key", "box"]
 
     @pa.dataframe_check(name="an entry with a solution carries its finite evidence")
     @classmethod

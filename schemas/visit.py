@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from schemas.base import Digest, Natural, NonEmpty, Record
+from schemas.base import Digest, Natural, NonEmpty, Record, absent
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation, Limits, Mode, Stage
 from schemas.solution import Solution
@@ -42,6 +42,7 @@ class VisitRequest(Record):
     mode: Mode = "isolated"
     blob_root: str | None = None
     incumbent_errors: dict[str, dict[str, float]] = {}
+    campaign: Natural = Field(default=0, exclude_if=absent)
 
 
 class MachineFault(Record):

@@ -1,15 +1,16 @@
-"""Stage 7 as the orchestrator treats it: immutable objects first, then the channel pointer by compare-and-swap."""
+"""Stage 7 as the orchestrator treats it: immutable objects, the real reader's proof, then the pointer's swap."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from fib_core import publish as room
 from schemas.evaluation import Evaluation
-from schemas.index import ChannelPointer, DispatchIndex
+from schemas.index import DispatchIndex
+from schemas.publication import ChannelPointer
 from schemas.solution import Solution
+from tasks import release
 from tasks.validity import spoiled
 from tasks.wiring import House
 
@@ -20,13 +21,16 @@ def publish(
 ) -> ChannelPointer | None:
     """Publish, unless the machine spoiled too much of the run; the report says so and fails the run then.
 
-    Raises PublishConflict if somebody else moved the channel, ContractError if the channel refuses this profile.
+    Raises PublishConflict if somebody else moved the channel, ContractError if the channel refuses this profile or the
+    index cannot be proved or signed as this installation wants.
     """
     reason = spoiled(house.settings, evaluations)
     if reason is not None:
         get_run_logger().error("not published: %s", reason)
         return None
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    pointer = room.publish(house.store, index, solutions, house.settings.channel, now)
-    get_run_logger().info("channel %s -> %s in %s", house.settings.channel, pointer.index_digest, house.store.url)
+    terms = release.terms()
+    pointer = room.publish(house.store, index, solutions, house.settings.channel, terms)
+    signed = f"signed by {terms.signer.public.key_id}" if terms.signer else "not signed"
+    where = house.settings.channel, pointer.index_digest, house.store.url
+    get_run_logger().info("channel %s -> %s in %s, %s", *where, signed)
     return pointer

@@ -13,8 +13,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from fib_core import report as room
+from fib_core.controls import control_rows
+from fib_core.coverage import measure
 from fib_core.errors import TooManyInvalid
-from fib_core.speed import coverage
+from fib_core.past import save_screen
 from schemas.canonical import short
 from schemas.decision import Decision
 from schemas.environment import Environment
@@ -41,14 +43,18 @@ def report(
 ) -> dict[str, Any]:
     """Say what was decided, on which evidence, and where to look."""
     facts = _facts(house, gathered, snapshot, screened, decisions, index, wall_s)
+    save_screen(house.store, index.digest, facts.screen, facts.not_applicable)
     run_id = _track(house, facts, index)
     facts = replace(facts, mlflow_run_id=run_id)
     failures = room.failure_rows(facts.screen, snapshot, facts.solutions)
     show_table("failures", failures, "Every failing candidate with its rule, reason and the end of its log.")
     show_table("decisions", room.decision_rows(decisions, facts.solutions), "What serves each key, and why.")
+    show_table("scores", facts.card.rows, "Every score with its side, baseline, weights and source of times.")
+    show_table("cold-path", facts.cold, "Build, first call and first call per new shape; outside every ratio.")
     link = f"[MLflow run {run_id}]({house.tracker.run_url(run_id)})\n\n"
     show_markdown("report", link + room.page(facts), "The run on one page.")
-    summary = room.summary(facts) | {"failures": failures, "decisions": room.decision_rows(decisions, facts.solutions)}
+    summary = room.summary(facts) | room.extras(facts) | {"closing": room.closing_lines(facts)}
+    summary |= {"failures": failures, "decisions": room.decision_rows(decisions, facts.solutions)}
     get_run_logger().info("%s", json.dumps(summary["evaluations"]))
     reason = spoiled(house.settings, facts.screen)
     if reason is not None:
@@ -77,7 +83,8 @@ def _facts(
         not_applicable=[pair for each in screened for pair in each.not_applicable],
         quarantined_count=len(gathered.quarantined),
         read_count=sum(gathered.dataset.read.values()) + gathered.calls_read,
-        coverage=coverage(index, [record for calls in gathered.records.values() for record in calls]),
+        coverage=measure(index, snapshot, [item for calls in gathered.records.values() for item in calls], solutions),
+        index=index,
         flow_run_id=str(flow_run.id) if flow_run.id else None,
         wall_s=wall_s,
         notes={digest: note for each in screened for digest, note in each.contest.notes.items()},
@@ -99,6 +106,10 @@ def _track(house: House, facts: room.RunFacts, index: DispatchIndex) -> str:
         tables={
             "evaluations": evaluation_rows(facts.screen, names),
             "decisions": room.decision_rows(facts.decisions, facts.solutions),
+            "scores": facts.card.rows,
+            "cold": facts.cold,
+            "roofline": list(facts.card.roofline),
+            "controls": control_rows(facts.decisions),
         },
         inputs=[
             {

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
-from prefect import get_run_logger, task
-from prefect.cache_policies import NO_CACHE
+from prefect import get_run_logger
 
 from fib_core import screen as room
 from fib_core.contest import Contest, VisitSettings, placed_of
@@ -25,6 +24,7 @@ from schemas.visit import Contestant, VisitRequest
 from tasks.artifacts import show_table, slug
 from tasks.benchmark import REFERENCE_AUTHOR
 from tasks.profile import FIRST_VISIT_S, by_draws, candidate_limit_s, drawn_workloads, visit_settings
+from tasks.stoppable import stoppable
 from tasks.tables import evaluation_rows
 from tasks.visits import settle
 from tasks.wiring import House
@@ -44,11 +44,12 @@ class Screened:
     found_count: int
 
 
-@task(task_run_name="screen {definition.name}", cache_policy=NO_CACHE)
+@stoppable(task_run_name="screen {definition.name}")
 def screen(
     house: House, snapshot: Snapshot, definition: Definition, solutions: Sequence[Solution], blob_root: str | None
 ) -> Screened:
     """Judge and first-time every solution of one definition; failures are Evaluations, never exceptions."""
+    house.budget.place = f"the screen of {definition.name}"
     entrants = room.contestants(definition, solutions, snapshot.incumbents)
     workloads = [item.workload for item in placed_of(snapshot, definition)]
     settings = visit_settings(house.settings, "screen", definition, workloads, blob_root)
@@ -60,6 +61,7 @@ def screen(
     rows = evaluation_rows(session.evaluations, {item.solution_digest: item.solution.name for item in entrants})
     show_table(slug("screen", definition.name), rows, f"Every verdict of the screen of {definition.name}.")
     get_run_logger().info("%s", _outcome(contest))
+    house.budget.counts["screened"] += 1
     return Screened(
         contest, tuple(session.evaluations), tuple(entrants), tuple(session.not_applicable), session.found_count
     )

@@ -31,8 +31,16 @@ class Settings(BaseSettings):
     split_key: str = Field(default="fib-split-1", description="keyed hash that sends families to holdout")
     max_workloads: int = Field(default=6, ge=1, description="workloads kept per definition after deduplication")
     invalid_share_max: float = Field(default=0.02, ge=0, le=1)
+    campaign: int = Field(default=0, ge=0, description="number of the campaign; another number means fresh rounds")
+    campaigns: tuple[int, ...] = Field(default=(), description="numbers of several campaigns; the first is published")
+    budget_s: float | None = Field(default=None, gt=0, description="a run stops between visits after this; none: never")
     visit_limit_s: float = Field(default=10.0, gt=0)
     build_limit_s: float = Field(default=120.0, gt=0)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Campaigns to run, in order; never empty."""
+        return self.campaigns or (self.campaign,)
 
     @property
     def store_url(self) -> str:

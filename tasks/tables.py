@@ -11,8 +11,9 @@ from typing import Any
 from fib_core.collect import Collected
 from fib_core.errors import ContractError
 from schemas import rows as flat
+from schemas.decision import KeyBox
 from schemas.evaluation import Evaluation
-from schemas.index import DispatchIndex
+from schemas.index import DispatchIndex, IndexEntry, KeptKey
 from schemas.snapshot import Snapshot
 from schemas.trace import QuarantinedRow
 
@@ -87,19 +88,31 @@ def evaluation_rows(evaluations: Iterable[Evaluation], names: Mapping[str, str])
 
 
 def index_rows(index: DispatchIndex) -> list[Row]:
-    """Checked, then one row per entry for people."""
+    """Checked, then one row per entry and per kept key for people."""
     require("IndexEntryTable", flat.index_rows(index))
     names = {item.solution_digest: item.name for item in index.solutions}
-    return [
-        {
-            "definition": block.name,
-            "key": entry.key,
-            "serves": names.get(entry.solution_digest or "", "incumbent"),
-            "ratio": entry.ratio,
-            "interval": list(entry.interval) if entry.interval else None,
-            "rounds": entry.rounds,
-            "reason": entry.reason,
-        }
-        for block in index.definitions
-        for entry in block.entries
-    ]
+    entries = [(block, _entry_row(entry, names)) for block in index.definitions for entry in block.entries]
+    kept = [(block, _kept_row(item)) for block in index.definitions for item in block.kept]
+    return [{"definition": block.name} | row for block, row in (*entries, *kept)]
+
+
+def _entry_row(entry: IndexEntry, names: Mapping[str, str]) -> Row:
+    return {
+        "key": ", ".join(entry.covered_keys),
+        "box": _intervals(entry.box),
+        "serves": names.get(entry.solution_digest or "", "incumbent"),
+        "ratio": entry.ratio,
+        "interval": list(entry.interval) if entry.interval else None,
+        "rounds": entry.rounds,
+        "reason": entry.reason,
+    }
+
+
+def _kept_row(kept: KeptKey) -> Row:
+    rounds = kept.evidence.rounds if kept.evidence else 0
+    figures: Row = {"ratio": None, "interval": None, "rounds": rounds, "reason": kept.reason}
+    return {"key": kept.key, "box": _intervals(kept.box), "serves": "incumbent", **figures}
+
+
+def _intervals(box: KeyBox) -> str:
+    return ", ".join(f"{name} {low}..{high}" for name, (low, high) in box.axes.items())

@@ -31,7 +31,7 @@ class Settled:
 
 
 def settle(house: House, request: VisitRequest, probe: Probe | None = None) -> Settled:
-    """Evaluate what is not evaluated yet and return everything that the request asks for."""
+    """Evaluate what is not evaluated yet and return everything asked for; raises OutOfTime before a visit."""
     asked = [(entrant, workload) for entrant in request.contestants for workload in request.workloads]
     jobs = {
         _pair(entrant, workload): job_for(request.definition, workload, entrant, request, house.environment)
@@ -39,9 +39,13 @@ def settle(house: House, request: VisitRequest, probe: Probe | None = None) -> S
     }
     known = {pair: found for pair, job in jobs.items() if (found := ledger.find(house.store, job)) is not None}
     missing = _remaining(request, known)
-    fresh = _measure(house, missing, jobs, probe) if missing is not None else ()
+    fresh: tuple[Evaluation, ...] = ()
+    if missing is not None:
+        house.budget.take()
+        fresh = _measure(house, missing, jobs, probe)
     for evaluation in fresh:
         ledger.record(house.store, evaluation)
+    house.budget.counts.update(measured=len(fresh), found=len(known))
     measured = {_pair_of(evaluation): evaluation for evaluation in fresh}
     ordered = [(known | measured)[_pair(entrant, workload)] for entrant, workload in asked]
     return Settled(tuple(ordered), found_count=len(known))

@@ -6,14 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fib_core.adapters.dask_pool import open_pool
+from fib_core.adapters.dask_pool import knock, open_pool
 from fib_core.adapters.device_worker import DeviceWorker
 from fib_core.adapters.flashinfer_trace import CallLogs, read_call_logs, read_dataset
+from fib_core.adapters.key_files import hold_signing_key
 from fib_core.adapters.mlflow_tracker import MlflowTracker
 from fib_core.adapters.store_url import open_store
 from fib_core.inspect_dataset import Dataset
 from fib_core.ports import KernelRunner, ObjectStore, RunTracker
 from schemas.environment import Environment
+from tasks.budget import Budget
+from tasks.memory import DecisionMemory
 from tasks.settings import Settings
 
 
@@ -26,17 +29,26 @@ class House:
     tracker: RunTracker
     runner: KernelRunner
     environment: Environment = field(repr=False)
+    budget: Budget = field(default_factory=Budget, repr=False)
+    memory: DecisionMemory = field(default_factory=DecisionMemory, repr=False)
 
 
 @contextmanager
-def open_house(settings: Settings) -> Iterator[House]:
+def open_house(settings: Settings, budget: Budget | None = None) -> Iterator[House]:
     """Open store, tracker and devices; the local cluster, if any, ends with the block."""
+    hold_signing_key()
     store = open_store(settings.store_url)
     tracker = MlflowTracker(home=settings.home, tracking_uri=settings.tracking_uri)
     # A fresh tracking database takes seconds to migrate; nothing needs it before the report.
     threading.Thread(target=tracker.prepare, name="prepare tracker", daemon=True).start()
     with open_pool(settings.dask_address, settings.device_resource, settings.build_dir, settings.device) as runner:
-        yield House(settings, store, tracker, runner, runner.describe())
+        yield House(settings, store, tracker, runner, runner.describe(), budget or Budget())
+
+
+def reach_cluster(settings: Settings) -> None:
+    """Before anything is started: raise DeviceError if a standing cluster is named and does not answer."""
+    if settings.dask_address is not None:
+        knock(settings.dask_address)
 
 
 def prepare_tracking(settings: Settings) -> str:
@@ -49,6 +61,7 @@ def prepare_tracking(settings: Settings) -> str:
 @contextmanager
 def open_device(settings: Settings) -> Iterator[KernelRunner]:
     """The device of this process, without a cluster: for one-off evaluations."""
+    hold_signing_key()
     with DeviceWorker(cache_dir=settings.build_dir, device=settings.device) as device:
         yield device
 

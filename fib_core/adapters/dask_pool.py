@@ -7,6 +7,8 @@ Dask's own retries are off (``allowed-failures`` 0): a request that killed its w
 import json
 import logging
 import os
+import re
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +27,9 @@ from schemas.visit import MachineFault, VisitRequest, VisitResult
 
 _LOG = logging.getLogger(__name__)
 DEVICE = "FIB_DEVICE"
+_ADDRESS = re.compile(r"((?P<scheme>tcp|tls)://)?(?P<host>[^:/]+|\[[^]]+\]):(?P<port>\d+)")
+CONNECT_LIMIT_S = 3.0
+"""For a standing scheduler to answer: it is there or it is not."""
 WORKER_WAIT_S = 120.0
 """How long a visit waits for a first or a new worker: a service manager has restarted one by then."""
 
@@ -166,12 +171,44 @@ def _hush() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
+def knock(address: str) -> None:
+    """Raise DeviceError within seconds unless somebody listens at ``address`` and speaks first, as a scheduler does.
+
+    Dask's own client goes on trying, and where a stranger listens it waits without an end.
+    """
+    found = _ADDRESS.fullmatch(address)
+    try:
+        if found is None:
+            raise ValueError("that is no address")
+        place = found["host"].strip("[]"), int(found["port"])
+        with socket.create_connection(place, timeout=CONNECT_LIMIT_S) as line:
+            if found["scheme"] != "tls" and not line.recv(1):
+                raise OSError("whoever listens there hung up")
+    except (OSError, OverflowError, ValueError) as error:
+        raise _nobody(address, error) from error
+
+
+def _client_of(address: str) -> Client:
+    knock(address)
+    try:
+        return Client(address, set_as_default=False, timeout=CONNECT_LIMIT_S)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise _nobody(address, error) from error
+
+
+def _nobody(address: str, error: Exception) -> DeviceError:
+    return DeviceError(
+        f"no Dask scheduler answers at {address!r} ({error}); start one with `dask scheduler`, correct "
+        "FIB_DASK_ADDRESS (tcp://HOST:PORT), or unset it to measure on a cluster of this run's own"
+    )
+
+
 @contextmanager
 def open_pool(address: str | None, resource: str, build_dir: Path, device: str = "cpu") -> Iterator[DaskPool]:
     """A pool on the standing cluster at ``address``, or on a local one with ``device``, made for this run."""
     _hush()
     if address is not None:
-        with Client(address, set_as_default=False) as client:
+        with _client_of(address) as client:
             yield DaskPool(client, resource, build_dir)
         return
     with LocalDevices(resource, build_dir.parent / "dask", device) as devices, Client(

@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 from fib_core.builders.toolchain import ToolchainMissing
 from fib_core.device.child import Child
+from fib_core.device.conditions import conditions, count_others
 from fib_core.device.contest import Contest
 from fib_core.device.driver_build import ensure_driver
 from fib_core.device.environment import describe_cpu
@@ -110,7 +112,9 @@ class DeviceWorker:
         )
 
     def _measure(self, request: VisitRequest) -> list[Evaluation]:
-        broken = compile_all(request, self._device, self._cache_dir)
+        compiled = compile_all(request, self._device, self._cache_dir)
+        broken = compiled.broken
+        others = None if self._kept else count_others(self._environment)  # before anything of ours is on the device
         zygote = self._ready_zygote()
         evaluations: list[Evaluation] = []
         referee = Referee(zygote, request, self._device, timer_of(self._environment))
@@ -125,7 +129,10 @@ class DeviceWorker:
             floors = floors_for(request, peaks, self._device, clock_mhz)
             numbers = range(len(request.contestants))
             contests = [self._contest(request, referee, seat, floors, number) for number in numbers]
-            places = [self._places(directory / str(number), item) for number, item in enumerate(request.contestants)]
+            places = [
+                replace(self._places(directory / str(number), item), compile_s=compiled.took_s.get(number, 0.0))
+                for number, item in enumerate(request.contestants)
+            ]
             for number, contest in enumerate(contests):
                 entered.callback(contest.close)
                 if self._device != "cpu" and number not in broken:
@@ -140,7 +147,9 @@ class DeviceWorker:
                     outcomes = contest.run(contestant, str(number), places[number])
                     self._keep(contestant, contest)
                 enforced = contest.enforced + floors.names
-                evaluations += self._evaluations(request, contestant, outcomes, begun, enforced)
+                around = conditions(self._environment, others)
+                found = self._evaluations(request, contestant, outcomes, begun, enforced)
+                evaluations += [item.model_copy(update={"conditions": around}) if around else item for item in found]
         return evaluations
 
     def _runs(self, solution: Solution) -> bool:
@@ -196,6 +205,10 @@ class DeviceWorker:
                 sample_draws=outcome.draws,
                 sample_power=outcome.power,
                 sample_coarse_power=outcome.coarse_power,
+                build_s=outcome.cold.build_s,
+                first_call_us=outcome.cold.first_call_us,
+                first_shape_us=outcome.cold.first_shape_us,
+                roofline_us=outcome.roofline_us,
                 environment=self._environment,
                 limits=limits,
                 seed=request.seed,

@@ -73,6 +73,16 @@ class DirectoryStore:
             if key.startswith(prefix) and is_key(key):
                 yield key
 
+    def delete(self, key: str) -> None:
+        """Remove ``key`` durably; nothing happens if it is not there."""
+        path = self._path(key)
+        with _disk_faults(path):
+            try:
+                path.unlink()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return
+            _sync_directory(path.parent)
+
     def _path(self, key: str) -> Path:
         return self._root / checked_key(key)
 

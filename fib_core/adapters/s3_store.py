@@ -95,6 +95,12 @@ class S3Store:
             items = [item["Key"].removeprefix(self._prefix) for page in pages for item in page.get("Contents", ())]
         yield from sorted(filter(is_key, items))
 
+    def delete(self, key: str) -> None:
+        """Remove ``key``; nothing happens if it is not there."""
+        checked_key(key)
+        with s3_faults(f"{self.url}/{key}"):
+            self._s3().delete_object(Bucket=self._bucket, Key=self._prefix + key)
+
     def _write(self, key: str, body: bytes, condition: dict[str, str]) -> str | None:
         """Put under a condition; the new tag, or None if the condition failed.
 

@@ -2,10 +2,13 @@
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from schemas.solution import Solution
+
+_TOOK = "took_s"
 
 
 def write_sources(solution: Solution, directory: Path) -> None:
@@ -24,7 +27,9 @@ def once(target: Path, fill: Callable[[Path], None]) -> Path:
     private = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         private.chmod(0o755)
+        started = time.monotonic()
         fill(private)
+        (private / _TOOK).write_text(f"{time.monotonic() - started:.6f}")
         private.rename(target)
     except OSError:
         if not target.is_dir():
@@ -32,3 +37,11 @@ def once(target: Path, fill: Callable[[Path], None]) -> Path:
     finally:
         shutil.rmtree(private, ignore_errors=True)
     return target
+
+
+def took_s(target: Path) -> float | None:
+    """Seconds that filling ``target`` took, by the wall clock of whoever did it; None where nobody noted it."""
+    try:
+        return float((target / _TOOK).read_text())
+    except (OSError, ValueError):
+        return None

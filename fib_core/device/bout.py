@@ -120,6 +120,12 @@ class Bout:
         return [device_clocks.primary_ns(answer, self.case.options["timer"]) for answer in timed]
 
     @property
+    def first_ns(self) -> int | None:
+        """Around the first call of all, which nothing primed: the host's clock, or the device's where that saw more."""
+        first = next((item.answer for item in self._exchanges if item.answer.result == wire.OK), None)
+        return max(first.elapsed_ns, *self.times_ns[:1]) if first else None
+
+    @property
     def second_ns(self) -> list[int]:
         """On a device: the same calls by events."""
         timed = [item.answer for item in self._exchanges if item.answer.result == wire.OK]

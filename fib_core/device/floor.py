@@ -12,9 +12,10 @@ from fib_core.device.channel import close_all
 from fib_core.device.child import Child, Death
 from fib_core.device.faults import MachineFailure
 from fib_core.device.outcome import Outcome
+from fib_core.device.peaks import HEADROOM, NARROW, NARROW_ON_CUDA
 from fib_core.device.referee_client import Referee
 from fib_core.device.verdict import Verdict, cheated
-from fib_core.roofline import Peaks, floor_us, least_work
+from fib_core.roofline import Peaks, bound_us, floor_us, least_work
 from schemas.evaluation import Status
 from schemas.visit import VisitRequest
 
@@ -56,6 +57,28 @@ def floors_of(request: VisitRequest, peaks: Peaks) -> tuple[float, ...]:
     return tuple(floor_us(least_work(request.definition, workload), peaks) for workload in request.workloads)
 
 
+def rooflines_of(request: VisitRequest, peaks: Peaks, device: str) -> tuple[float | None, ...]:
+    """One roofline a workload, in microseconds, at the peaks as they were measured; None where nothing is certain.
+
+    Float32 vectors on the host, bfloat16 products on a CUDA device: a kernel in a narrower format, or one that finds
+    its inputs nearer than the cache policy promises, may be faster. A distance, not a gate.
+    """
+    seen = as_measured(peaks, device)
+    bounds = (bound_us(least_work(request.definition, workload), seen) for workload in request.workloads)
+    return tuple(bound or None for bound in bounds)
+
+
+def as_measured(peaks: Peaks, device: str) -> Peaks:
+    """Peaks without the headroom that keeps honest kernels above the floor."""
+    narrow = NARROW if device == "cpu" else NARROW_ON_CUDA
+    return Peaks(
+        near_bytes_per_s=peaks.near_bytes_per_s / HEADROOM,
+        far_bytes_per_s=peaks.far_bytes_per_s / HEADROOM,
+        near_capacity_bytes=peaks.near_capacity_bytes,
+        flops_per_s=peaks.flops_per_s / HEADROOM / narrow,
+    )
+
+
 @dataclass(frozen=True)
 class Floors:
     """What one visit holds its samples against."""
@@ -63,6 +86,7 @@ class Floors:
     bounds_us: tuple[float, ...]
     warmups: int
     known: Known
+    rooflines_us: tuple[float | None, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,6 +97,7 @@ class Floors:
         """What passed so far, held against the floor of its workload; whoever is below it is asked again."""
         if not self.bounds_us or outcome.verdict.status is not Status.PASSED:
             return outcome
+        outcome = replace(outcome, roofline_us=self.rooflines_us[index] if self.rooflines_us else None)
         below = below_floor(outcome.times_us[self.warmups :], self.bounds_us[index])
         return replace(outcome, verdict=below) if below else outcome
 
@@ -84,7 +109,8 @@ class Floors:
 def floors_for(request: VisitRequest, peaks: Peaks | None, device: str, clock_mhz: float | None) -> Floors:
     """Without peaks there are none, and nothing is held against anybody."""
     bounds_us = floors_of(request, peaks) if peaks is not None else ()
-    return Floors(bounds_us, request.warmup_count, known_for(device, clock_mhz))
+    rooflines_us = rooflines_of(request, peaks, device) if peaks is not None else ()
+    return Floors(bounds_us, request.warmup_count, known_for(device, clock_mhz), rooflines_us)
 
 
 def below_floor(times_us: Sequence[float], bound_us: float) -> Verdict | None:

@@ -12,6 +12,36 @@ from schemas.visit import VisitRequest
 
 
 @dataclass(frozen=True)
+class Cold:
+    """What was slow once: from sources to a callable, the first call of the process, the first on this workload."""
+
+    build_s: float | None = None
+    first_call_us: float | None = None
+    first_shape_us: float | None = None
+
+
+@dataclass
+class Newcomer:
+    """A process of the contestant; ``build_s`` (compiling and loading) is told with its first workload only."""
+
+    build_s: float | None = None
+    served: bool = True
+
+    @staticmethod
+    def loaded(compile_s: float | None, load_s: float) -> "Newcomer":
+        """One that has not been called yet."""
+        return Newcomer(None if compile_s is None else compile_s + load_s, served=False)
+
+    def meets(self, first_ns: int | None) -> Cold:
+        """What is told of a workload whose first call took ``first_ns`` (None: it did not return)."""
+        first_us = None if first_ns is None else first_ns / 1e3
+        if self.served:
+            return Cold(first_shape_us=first_us)
+        self.served = True
+        return Cold(self.build_s, first_us, first_us)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What one evaluation will say."""
 
@@ -24,6 +54,8 @@ class Outcome:
     survivors: tuple[str, ...] | None = None
     precision: str | None = None
     coarse_power: float | None = None
+    cold: Cold = Cold()
+    roofline_us: float | None = None
 
     def drawn(self, test: "Outcome") -> "Outcome":
         """This one after a distribution test: its verdict and figures, with our times."""

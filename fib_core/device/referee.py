@@ -99,6 +99,7 @@ class Bench:
         figures: dict[str, Any] = {"draws": None, "power": None, "coarse_power": None}
         if isinstance(bout, DrawBout):
             figures = {"draws": bout.draws, "power": bout.power, "coarse_power": bout.coarse_power}
+        figures["first_ns"] = bout.first_ns
         figures |= {"times_ns": bout.times_ns, "second_ns": bout.second_ns, "spent_s": bout.spent_s}
         return body | figures | {"log": bout.log, "ended": ended}
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fib_core.builders import compile_cpp, compile_cuda
 from fib_core.builders.python import place
+from fib_core.builders.sources import took_s
 from fib_core.builders.toolchain import ToolchainMissing
 from fib_core.device.driver_build import clock_beside, ensure_driver
 from fib_core.errors import BuildError
@@ -38,6 +39,8 @@ class Places:
 
     built: Path
     scratch: Path
+    compile_s: float | None = 0.0
+    """What compiling took when it was done; None where that is not known."""
 
     def clear(self) -> None:
         """Forget what was written: nobody who meets the same inputs later may find answers here."""
@@ -92,9 +95,18 @@ def compile_ahead(solutions: Sequence[Solution], cache_dir: Path, build_s: float
         list(pool.map(compiled, [item for item in solutions if item.spec.language in COMPILERS]))
 
 
-def compile_all(request: VisitRequest, device: str, cache_dir: Path) -> Mapping[int, BuildError]:
-    """Compile before anybody is timed; failures by contestant number. Raises ``ToolchainMissing``."""
-    broken = {}
+@dataclass(frozen=True)
+class Compiled:
+    """By contestant number: who does not compile, and how long the others' compiler took (None: nobody noted it)."""
+
+    broken: Mapping[int, BuildError]
+    took_s: Mapping[int, float | None]
+
+
+def compile_all(request: VisitRequest, device: str, cache_dir: Path) -> Compiled:
+    """Compile before anybody is timed. Raises ``ToolchainMissing``."""
+    broken: dict[int, BuildError] = {}
+    seconds: dict[int, float | None] = {}
     for number, contestant in enumerate(request.contestants):
         language = contestant.solution.spec.language
         compiler = COMPILERS.get(language)
@@ -102,12 +114,13 @@ def compile_all(request: VisitRequest, device: str, cache_dir: Path) -> Mapping[
             broken[number] = BuildError("language 'cuda' cannot be built on this device; it has no CUDA")
         elif compiler is not None:
             try:
-                compiler(contestant.solution, cache_dir, request.limits.build_s)
+                made = compiler(contestant.solution, cache_dir, request.limits.build_s)
+                seconds[number] = took_s(made.parent)
             except ToolchainMissing:
                 raise
             except BuildError as error:
                 broken[number] = error
-    return broken
+    return Compiled(broken, seconds)
 
 
 @contextmanager

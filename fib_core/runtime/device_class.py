@@ -6,6 +6,7 @@ only torch knows is asked by the caller. The device floor derives the same words
 
 import functools
 import platform
+import re
 
 from fib_core.builders.toolchain import cpu_flags
 
@@ -15,12 +16,22 @@ _LEVELS = (
     ("x86-64-v3", {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}),
     ("x86-64-v2", {"cx16", "popcnt", "sse4_1", "sse4_2", "ssse3"}),
 )
-# Memory kinds by what a CUDA device calls itself; the first match counts. A name that is not here matches no entry.
-_MEMORY = (
-    ("GB200", "hbm3e"), ("B200", "hbm3e"), ("B300", "hbm3e"), ("H200", "hbm3e"), ("GH200", "hbm3e"), ("H20", "hbm3"),
-    ("H100 PCIe", "hbm2e"), ("H100", "hbm3"), ("H800", "hbm3"), ("A100-SXM4-40GB", "hbm2"), ("A100", "hbm2e"),
-    ("L40", "gddr6"), ("L4", "gddr6"), ("A10", "gddr6"), ("RTX 5090", "gddr7"), ("RTX 4090", "gddr6x"),
+# The one alias table: words of a marketing name -> architecture, multiprocessors where a device of that name was seen
+# here, memory kind. All words must be there; the row with the most words wins. A name in no row matches no entry.
+_NAMES: tuple[tuple[str, str, int | None, str], ...] = (
+    ("H200", "sm_90a", 132, "hbm3e"), ("GH200 144G", "sm_90a", None, "hbm3e"), ("GH200", "sm_90a", None, "hbm3"),
+    ("H100", "sm_90a", None, "hbm3"), ("H100 PCIE", "sm_90a", None, "hbm2e"), ("H800", "sm_90a", None, "hbm3"),
+    ("H20", "sm_90a", None, "hbm3"), ("H20 3E", "sm_90a", None, "hbm3e"),
+    ("B200", "sm_100a", None, "hbm3e"), ("GB200", "sm_100a", None, "hbm3e"),
+    ("B300", "sm_103a", None, "hbm3e"), ("GB300", "sm_103a", None, "hbm3e"),
+    ("A100", "sm_80", None, "hbm2e"), ("A100 40GB", "sm_80", None, "hbm2"), ("A10", "sm_86", None, "gddr6"),
+    ("A10G", "sm_86", None, "gddr6"), ("L4", "sm_89", None, "gddr6"), ("L40", "sm_89", None, "gddr6"),
+    ("L40S", "sm_89", None, "gddr6"), ("RTX 4090", "sm_89", None, "gddr6x"), ("RTX 5090", "sm_120a", None, "gddr7"),
 )  # fmt: skip
+_SPELLINGS = ("NVIDIA {}", "NVIDIA_{}", "{}", "NVIDIA {} NVL", "NVIDIA {} SXM", "{}-SXM")
+UNKNOWN = "unknown"
+_CPU = re.compile(r"[A-Za-z0-9_\-]+/[1-9][0-9]*t")
+_CUDA = re.compile(r"sm_([0-9]+)([0-9])a?/([1-9][0-9]*)/([a-z0-9]+)")
 
 
 def cpu_class(threads: int) -> str:
@@ -45,5 +56,47 @@ def isa_of(flags: frozenset[str]) -> str:
 def cuda_class(capability: tuple[int, int], sm_count: int, name: str) -> str:
     """Class of a CUDA device: canonical architecture (``a``: with its own instructions), SM count, memory kind."""
     major, minor = capability
-    memory = next((kind for part, kind in _MEMORY if part in name), "unknown")
-    return f"sm_{major}{minor}{'a' if major >= 9 else ''}/{sm_count}/{memory}"
+    row = _row_of(name)
+    return f"sm_{major}{minor}{'a' if major >= 9 else ''}/{sm_count}/{row[3] if row else UNKNOWN}"
+
+
+def class_of_name(name: str) -> str | None:
+    """The class that every device of this marketing name has; None where the name alone does not tell."""
+    row = None if "MIG" in _words(name) else _row_of(name)
+    return f"{row[1]}/{row[2]}/{row[3]}" if row and row[2] else None
+
+
+def aliases_of(device_class: str) -> tuple[str, ...]:
+    """Ways to write the marketing names under which a device of this class may present itself; none for a CPU."""
+    found = _CUDA.fullmatch(device_class)
+    if found is None:
+        return ()
+    architecture, count, memory = device_class.split("/")
+    rows = [row for row in _NAMES if (row[1], row[3]) == (architecture, memory)]
+    # Names that were seen with this very size, else names of any size that have the architecture and the memory.
+    rows = [row for row in rows if row[2] == int(count)] or [row for row in rows if row[2] is None]
+    return tuple(spelling.format(row[0]) for row in rows for spelling in _SPELLINGS)
+
+
+def class_under(device_class: str, alias: str) -> str:
+    """What a device of this architecture and size calls itself when it is named ``alias``."""
+    found = _CUDA.fullmatch(device_class)
+    if found is None:
+        return device_class
+    return cuda_class((int(found.group(1)), int(found.group(2))), int(found.group(3)), alias)
+
+
+def is_canonical(device_class: str) -> bool:
+    """True if some process may derive this class: nobody ever finds an entry under any other word."""
+    found = _CUDA.fullmatch(device_class)
+    return _CPU.fullmatch(device_class) is not None if found is None else found.group(4) != UNKNOWN
+
+
+def _row_of(name: str) -> tuple[str, str, int | None, str] | None:
+    fitting = [row for row in _NAMES if _words(name).issuperset(row[0].split())]
+    return max(fitting, key=lambda row: len(row[0].split()), default=None)
+
+
+def _words(name: str) -> set[str]:
+    """Vendors write one name with spaces, underscores or hyphens."""
+    return set(re.split(r"[\s_\-/]+", name.upper()))

@@ -5,7 +5,8 @@ The only part of that vocabulary which needs torch; the words themselves are in 
 
 from typing import Any
 
-from fib_core.runtime.device_class import cpu_class, cuda_class
+from fib_core.runtime.device_class import cpu_class, cuda_class, is_canonical
+from fib_core.runtime.notices import once
 
 
 class Devices:
@@ -37,4 +38,7 @@ class Devices:
         if device.type != "cuda":
             return str(device.type)
         facts = self._torch.cuda.get_device_properties(device)
-        return cuda_class((facts.major, facts.minor), facts.multi_processor_count, facts.name)
+        found = cuda_class((facts.major, facts.minor), facts.multi_processor_count, facts.name)
+        if not is_canonical(found):
+            once(f"no alias table knows the device name {facts.name!r}: as {found} it matches no entry of any index")
+        return found

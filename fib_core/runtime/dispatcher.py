@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Mapping
 from difflib import get_close_matches
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fib_core.runtime.notices import once
+from fib_core.runtime.present import present_for, version_here
 from fib_core.runtime.routes import Function, Route, Unserved
 from fib_core.runtime.serving import Build
 from fib_core.runtime.table import Table
@@ -27,6 +27,7 @@ class Dispatcher:
     ) -> None:
         self.pulled, self._why, self._build = pulled, why, build or _default_build
         self._differences = _library_differences(pulled.index.library_versions) if pulled else {}
+        self._present = present_for(pulled.index) if pulled else None
         self._routes: dict[str, Route | Unserved] = {}
         self._lock = threading.Lock()
 
@@ -68,7 +69,11 @@ class Dispatcher:
             once(f"the index has {len(found)} definitions {definition!r}{hint}; its calls run your own function")
             return Unserved(reason, f"{len(found)} definitions of this name{hint}")
         item = found[0]
-        table = Table(item, self.pulled.definitions[item.definition_digest], self.pulled.solutions)
+        contract = self.pulled.definitions[item.definition_digest]
+        table = Table(item, contract, self.pulled.solutions, self._present, index.library_versions)
+        for entry in item.entries:
+            for stale in table.why_stale(entry):
+                once(f"{item.name} [{entry.key}] is stale: {stale.detail}; its calls run your own function")
         return Route(item.name, table, self.pulled, self._build, self.pulled.cache_dir / "build")
 
 
@@ -76,10 +81,7 @@ def _library_differences(measured: Mapping[str, str]) -> dict[str, list[str]]:
     """Libraries whose version is not the measured one: name -> [measured, here]. Served all the same, but said."""
     found = {}
     for name in sorted(measured.keys() & set(_LIBRARIES)):
-        try:
-            here = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            here = "absent"
+        here = version_here(name)
         if here != measured[name]:
             found[name] = [measured[name], here]
     if found:

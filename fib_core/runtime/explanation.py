@@ -8,13 +8,17 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from fib_core.axisclass import class_key
 from fib_core.errors import ContractError
+from fib_core.runtime.device_class import class_of_name, is_canonical
+from fib_core.runtime.present import present_for
 from fib_core.runtime.pulled import PulledIndex
-from fib_core.runtime.table import Table
+from fib_core.runtime.table import OUTSIDE, Match, Table
 
 if TYPE_CHECKING:
+    from fib_core.runtime.table import Guarded
     from schemas.decision import Decision
-    from schemas.index import IndexedDefinition, IndexEntry
+    from schemas.index import IndexedDefinition
 
 NEAREST_COUNT = 3
 ReadDecision = Callable[[str], "Decision | None"]
@@ -29,13 +33,14 @@ def explain(
 ) -> dict[str, Any]:
     """Which entry would serve a call of ``definition`` (name or digest) with ``axes``, on what evidence, or why none.
 
-    ``device_class`` defaults to the index's own. Raises ``ContractError`` for an unknown definition (close names are
-    suggested) and for axes that are missing, unknown or negative.
+    ``device_class`` defaults to the index's own; a marketing name is looked up in the alias table. Raises
+    ``ContractError`` for an unknown definition (close names are suggested) and for axes that are missing, unknown or
+    negative.
     """
     item = _find(pulled, definition)
-    table = Table(item, pulled.definitions[item.definition_digest], pulled.solutions)
+    table = table_of(pulled, item)
     sizes = _var_axes(table, axes)
-    device_class = device_class or pulled.index.device_class
+    device_class = _class_of(device_class or pulled.index.device_class)
     match = table.find(sizes, device_class)
     served_by = "your function" if match.entry is None else ("solution" if match.entry.solution_digest else "incumbent")
     answer = {
@@ -47,10 +52,11 @@ def explain(
         "channel": pulled.channel,
         "profile": pulled.index.profile,
         "library_versions": pulled.index.library_versions,
-        "ignored_entries": [entry.key for entry in table.stale],
+        "ignored_entries": [entry.key for entry in table.ignored],
+        "stale_entries": stale_entries(table),
         "served_by": served_by,
         "reason": match.reason or (match.entry.reason if match.entry else ""),
-        "detail": match.detail or ("" if match.entry else item.default_reason),
+        "detail": (match.detail or ("" if match.entry else item.default_reason)) + _kept_nearby(table, sizes, match),
     }
     if match.entry is None:
         return answer | {"solution": None, "entry": None, "evidence": None, "nearest": _nearest(table, sizes)}
@@ -60,6 +66,34 @@ def explain(
         "evidence": _evidence(item, match.entry, read_decision(match.entry.decision_digest)),
         "nearest": [],
     }
+
+
+def table_of(pulled: PulledIndex, item: "IndexedDefinition") -> Table:
+    """The entries of one definition as this process would serve them, staleness included."""
+    contract, index = pulled.definitions[item.definition_digest], pulled.index
+    return Table(item, contract, pulled.solutions, present_for(index), index.library_versions)
+
+
+def stale_entries(table: Table) -> list[dict[str, Any]]:
+    """Entries that would serve nobody here, with every reason."""
+    return [
+        {"key": entry.key, "box": _box(entry), "reasons": [reason.detail for reason in table.why_stale(entry)]}
+        for entry in table.indexed.entries
+        if table.why_stale(entry)
+    ]
+
+
+def _kept_nearby(table: Table, sizes: Mapping[str, int], match: Match) -> str:
+    """Outside every box, but in the class of a key that was decided: what was decided there."""
+    key = class_key(sizes)
+    kept = next((item for item in table.indexed.kept if item.key == key), None)
+    return f"; at its key {key}: {kept.reason}" if kept is not None and match.reason == OUTSIDE else ""
+
+
+def _class_of(text: str) -> str:
+    if is_canonical(text):
+        return text
+    return class_of_name(text) or text
 
 
 def _find(pulled: PulledIndex, definition: str) -> "IndexedDefinition":
@@ -96,32 +130,43 @@ def _solution(pulled: PulledIndex, digest: str | None) -> dict[str, Any] | None:
     return {"name": solution.name, "author": solution.author, "language": solution.spec.language, "digest": digest}
 
 
-def _box(entry: "IndexEntry") -> dict[str, list[int]]:
+def _box(entry: "Guarded") -> dict[str, list[int]]:
     return {name: list(interval) for name, interval in entry.box.axes.items()}
 
 
-def _evidence(item: "IndexedDefinition", entry: "IndexEntry", decision: "Decision | None") -> dict[str, Any]:
+def _evidence(item: "IndexedDefinition", entry: "Guarded", decision: "Decision | None") -> dict[str, Any]:
     """``control`` and ``estimates`` come from the decision itself and are None where that cannot be read."""
     control = decision.control if decision else None
     names = {"ratio", "interval", "standard_error", "p_value"}
     return {
         "against": {"incumbent": item.incumbent_name, "digest": item.incumbent_digest},
-        "ratio": entry.ratio,
-        "interval": list(entry.interval) if entry.interval else None,
-        "standard_error": entry.standard_error,
-        "rounds": entry.rounds,
-        "finalist_count": entry.finalist_count,
+        **_figures(entry),
         "control": control.model_dump(mode="json", include=names) if control else None,
         "decision_digest": entry.decision_digest,
         "decision_read": decision is not None,
-        "verdict": decision.verdict if decision else None,
+        "verdict": decision.verdict if decision else getattr(entry, "verdict", None),
         "failed": list(decision.failed) if decision else None,
         "min_effect": decision.min_effect if decision else None,
     }
 
 
+def _figures(entry: "Guarded") -> dict[str, Any]:
+    """What the index itself says; an entry of several keys shows its weakest and lists them all."""
+    from schemas.index import IndexEntry
+
+    if isinstance(entry, IndexEntry):
+        keys, own = entry.evidence, entry
+        figures = {"ratio": own.ratio, "interval": list(own.interval) if own.interval else None}
+        figures |= {"standard_error": own.standard_error, "rounds": own.rounds, "finalist_count": own.finalist_count}
+    else:
+        keys = (entry.evidence,) if entry.evidence else ()
+        figures = dict.fromkeys(("ratio", "interval", "standard_error"))
+        figures |= {"rounds": keys[0].rounds if keys else 0, "finalist_count": keys[0].finalist_count if keys else 0}
+    return figures | {"keys": [item.model_dump(mode="json") for item in keys]}
+
+
 def _nearest(table: Table, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
-    def gap(entry: "IndexEntry") -> tuple[float, str]:
+    def gap(entry: "Guarded") -> tuple[float, str]:
         return sum(_octaves(sizes.get(name), low, high) for name, (low, high) in entry.box.axes.items()), entry.key
 
     return [
@@ -132,7 +177,7 @@ def _nearest(table: Table, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
             "solution_digest": entry.solution_digest,
             "octaves_away": round(gap(entry)[0], 2),
         }
-        for entry in sorted(table.indexed.entries, key=gap)[:NEAREST_COUNT]
+        for entry in sorted(table.every, key=gap)[:NEAREST_COUNT]
     ]
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fib_core.errors import ObjectMissing, StoreRefused
-from fib_core.runtime import places
+from fib_core.runtime import places, trust
 from fib_core.runtime.local_cache import LocalCache, channel_key
-from fib_core.runtime.pulled import PulledIndex, assemble, parsed, verify
+from fib_core.runtime.pulled import PulledIndex, assemble, object_key, parsed, verify
 
 if TYPE_CHECKING:
     from fib_core.ports import ObjectStore
-    from schemas.index import ChannelPointer
+    from fib_core.signing import Vouched
+    from schemas.publication import ChannelPointer
 
 
 def pull(url: str | None = None, channel: str | None = None, cache_dir: str | Path | None = None) -> PulledIndex:
@@ -43,10 +44,10 @@ def pull_from(
     cache = LocalCache(Path(cache_dir or places.cache_dir()))
     with cache.writing():
         pointer = read_pointer(store, channel)
+        vouched = _vouched(store, channel, pointer, _followed(cache, channel, store.url))
         fetcher = _Fetcher(store, cache)
         found = assemble(fetcher.get, pointer.index_digest)
-        where = {"channel": channel, "source": store.url, "index_digest": pointer.index_digest}
-        cache.point(channel, where | ({"previous": pointer.previous} if pointer.previous else {}))
+        _keep(cache, channel, store.url, pointer, vouched)
     return replace(
         found,
         channel=channel,
@@ -54,6 +55,7 @@ def pull_from(
         source=store.url,
         cache_dir=cache.root,
         fetched_count=fetcher.count,
+        signed_by=vouched[-1].key_id if vouched else None,
     )
 
 
@@ -66,6 +68,7 @@ def load(
     """
     cache = LocalCache(Path(cache_dir or places.cache_dir()))
     where = {"index_digest": index_digest} if index_digest else cache.pointer(channel)
+    signed_by = _still_vouched(cache, where)
     found = assemble(cache.get, where["index_digest"])
     return replace(
         found,
@@ -73,14 +76,17 @@ def load(
         previous=where.get("previous"),
         source=where.get("source"),
         cache_dir=cache.root,
+        signed_by=signed_by,
     )
 
 
 def read_channel(store: "ObjectStore", channel: str) -> PulledIndex:
     """Read a channel straight from a store and keep nothing: for a person who asks, not for a server."""
     pointer = read_pointer(store, channel)
+    vouched = _vouched(store, channel, pointer, None)
     found = assemble(lambda key: store.get(key).body, pointer.index_digest)
-    return replace(found, channel=channel, previous=pointer.previous, source=store.url)
+    signed_by = vouched[-1].key_id if vouched else None
+    return replace(found, channel=channel, previous=pointer.previous, source=store.url, signed_by=signed_by)
 
 
 def read_pointer(store: "ObjectStore", channel: str) -> "ChannelPointer":
@@ -90,7 +96,7 @@ def read_pointer(store: "ObjectStore", channel: str) -> "ChannelPointer":
 
 def read_tagged_pointer(store: "ObjectStore", channel: str) -> "tuple[ChannelPointer, str]":
     """What a channel names now, with the version tag that a swap expects."""
-    from schemas.index import ChannelPointer
+    from schemas.publication import ChannelPointer
 
     key = channel_key(channel)
     try:
@@ -98,6 +104,58 @@ def read_tagged_pointer(store: "ObjectStore", channel: str) -> "tuple[ChannelPoi
     except ObjectMissing as error:
         raise ObjectMissing(f"{store.url} has no channel {channel!r}; publish one with `fib run`") from error
     return parsed(ChannelPointer.model_validate_json, found.body, f"{key} in {store.url}"), found.etag
+
+
+def _vouched(
+    store: "ObjectStore", channel: str, pointer: "ChannelPointer", before: trust.Followed | None
+) -> "list[Vouched]":
+    """The signatures of pointer and index, before anything that they name is read; empty if nothing is checked."""
+    found = [
+        trust.checked_pointer(lambda key: store.get(key).body, channel, pointer, before),
+        trust.checked_index(lambda key: store.get(key).body, pointer.index_digest),
+    ]
+    return [item for item in found if item is not None]
+
+
+def _followed(cache: LocalCache, channel: str, source: str) -> trust.Followed | None:
+    """Which move of this channel of this store was followed before."""
+    try:
+        where = cache.pointer(channel)
+    except (ObjectMissing, StoreRefused):
+        return None
+    number = where.get("number", "")
+    if where.get("source") != source or "pointer" not in where or not number.isdecimal():
+        return None
+    return trust.Followed(int(number), where["pointer"])
+
+
+def _keep(
+    cache: LocalCache, channel: str, source: str, pointer: "ChannelPointer", vouched: "list[Vouched]"
+) -> None:
+    """Everything else is in the cache; now what a later reader checks, and last what names it all."""
+    for item in vouched:
+        cache.put(item.object_key, item.body)
+    cache.put(object_key("pointers", pointer.digest), pointer.model_dump_json().encode())
+    where = {"channel": channel, "source": source, "index_digest": pointer.index_digest}
+    where |= {"pointer": pointer.digest, "number": str(pointer.number)}
+    cache.point(channel, where | ({"previous": pointer.previous} if pointer.previous else {}))
+
+
+def _still_vouched(cache: LocalCache, where: dict[str, str]) -> str | None:
+    """The cache is no safer than the store, so signatures are checked again; who vouched for the index."""
+    channel, digest = where.get("channel"), where.get("pointer")
+    if channel and digest and trust.is_strict():
+        from schemas.publication import ChannelPointer
+
+        key = object_key("pointers", digest)
+        pointer = parsed(ChannelPointer.model_validate_json, cache.get(key), f"{key} in {cache.root}")
+        if pointer.digest != digest or pointer.index_digest != where["index_digest"]:
+            raise StoreRefused(f"{key} in {cache.root} is not what the channel {channel} named; run `fib pull` again")
+        trust.checked_pointer(cache.get, channel, pointer, None)
+    elif channel and trust.is_strict():
+        raise StoreRefused(f"the channel {channel} was pulled before signatures were checked; run `fib pull` again")
+    vouched = trust.checked_index(cache.get, where["index_digest"])
+    return vouched.key_id if vouched else None
 
 
 class _Fetcher:

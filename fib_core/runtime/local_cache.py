@@ -77,7 +77,7 @@ class LocalCache:
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / ".pull.lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for leftover in (*self.root.glob(".writing-*"), *self.root.glob("*/.writing-*")):
+            for leftover in (found for depth in ("", "*/", "*/*/") for found in self.root.glob(f"{depth}.writing-*")):
                 leftover.unlink(missing_ok=True)
             yield
 

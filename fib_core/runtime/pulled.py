@@ -36,6 +36,7 @@ class PulledIndex:
     source: str | None = None
     cache_dir: Path = field(default_factory=places.cache_dir)
     fetched_count: int = 0
+    signed_by: str | None = None
 
 
 def assemble(get: Getter, index_digest: str) -> PulledIndex:

@@ -54,7 +54,7 @@ class Route:
         self._in_place, self._class_of = outputs.has_mutated, Devices().class_of
         self._slots = {
             id(entry): Slot(entry, pulled.solutions.get(entry.solution_digest or ""), outputs)
-            for entry in table.indexed.entries
+            for entry in table.every
         }
         self._found: dict[tuple[str, tuple[int, ...]], Slot | Misfit] = {}
         self._lock, self._misses = threading.Lock(), Counter[str]()
@@ -76,10 +76,12 @@ class Route:
 
     def prepare(self) -> dict[str, str]:
         """Build every solution of this definition now, so that no call has to wait; key -> state."""
-        for slot in self._slots.values():
-            slot.prepare(self._build, self._build_dir)
-            self._tell(slot)
-        return {slot.entry.key: slot.state for slot in self._slots.values()}
+        slots = list(self._slots.values())
+        for slot in slots:
+            if not self._table.why_stale(slot.entry):
+                slot.prepare(self._build, self._build_dir)
+                self._tell(slot)
+        return {key: counts["state"] for key, counts in self._by_key(slots).items()}
 
     def stats(self) -> dict[str, Any]:
         """Counts since the index was chosen, in total, by reason of a miss and by entry."""
@@ -90,11 +92,24 @@ class Route:
                 "hit": sum(slot.hit_count for slot in slots),
                 "incumbent": sum(slot.incumbent_count for slot in slots),
                 "miss": dict(self._misses),
-                "entries": {
-                    slot.entry.key: {"hit": slot.hit_count, "incumbent": slot.incumbent_count, "state": slot.state}
-                    for slot in slots
-                },
+                "entries": self._by_key(slots),
             }
+
+    def _by_key(self, slots: Sequence[Slot]) -> dict[str, dict[str, Any]]:
+        """Counts and state per key; a key whose points lie apart has several entries, counted together."""
+        found: dict[str, dict[str, Any]] = {}
+        for slot in slots:
+            counts = found.setdefault(slot.entry.key, {"hit": 0, "incumbent": 0, "state": ""})
+            counts["hit"] += slot.hit_count
+            counts["incumbent"] += slot.incumbent_count
+            counts["state"] = _worse(counts["state"], self._state(slot))
+            if slot.solution is None:
+                counts["why"] = slot.entry.reason
+        return found
+
+    def _state(self, slot: Slot) -> str:
+        stale = self._table.why_stale(slot.entry)
+        return f"stale: {'; '.join(item.detail for item in stale)}" if stale else slot.state
 
     def _target(self, call: Call, claim: str | None) -> Slot | Misfit:
         if claim is not None and claim != self._table.indexed.incumbent_digest:
@@ -149,6 +164,12 @@ class Route:
         name = slot.solution.name if slot.solution else "?"
         if slot.failure:
             once(f"{self._name} [{slot.entry.key}]: solution {name} {slot.failure}; this entry is off in this process")
+
+
+def _worse(one: str, other: str) -> str:
+    """The state that a person should hear of, when a key has two."""
+    usual = ("", "ready", "incumbent", "unused")
+    return max(one, other, key=lambda state: usual.index(state) if state in usual else len(usual))
 
 
 def _thread_hint(device_class: str) -> str:

@@ -14,7 +14,7 @@ from fib_core.runtime.signature import Call, torch_dtype
 
 if TYPE_CHECKING:
     from schemas.definition import Definition
-    from schemas.index import IndexEntry
+    from schemas.index import IndexEntry, KeptKey
     from schemas.solution import Solution
 
 Build = Callable[["Solution", str, Path], Callable[..., Any]]
@@ -26,9 +26,9 @@ class WrongResult(FibError):
 
 
 class Slot:
-    """An entry with its solution (None: the incumbent, that is the caller's own function) and its counters."""
+    """An entry or a kept key, its solution (None: the incumbent, the caller's own function) and its counters."""
 
-    def __init__(self, entry: "IndexEntry", solution: "Solution | None", outputs: "Outputs") -> None:
+    def __init__(self, entry: "IndexEntry | KeptKey", solution: "Solution | None", outputs: "Outputs") -> None:
         self.entry, self.solution, self._outputs = entry, solution, outputs
         self.failure = ""
         self.is_ready = False

@@ -10,7 +10,10 @@ from rich.console import Console
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-_GROUPS = ("run", "check", "evaluate", "pull", "channel", "explain", "ui", "doctor")
+_GROUPS = (
+    "run", "remeasure", "check", "evaluate", "pull", "channel", "promote", "diff", "gc", "keys", "explain", "scores",
+    "ui", "doctor",
+)  # fmt: skip
 
 
 def build_app() -> typer.Typer:
@@ -32,7 +35,9 @@ def main() -> None:
     from pydantic import ValidationError
 
     from fib_core.errors import FibError, TooManyInvalid
+    from tasks.keys import hold_signing_key
 
+    hold_signing_key()
     try:
         build_app()()
     except ValidationError as error:

@@ -1,55 +1,110 @@
-"""``fib rollback``: point a channel at the index it had before; one compare-and-swap, nothing is deleted."""
+"""``fib channel``, ``fib history`` and ``fib rollback``: what channels name, what they named, and back to it."""
 
 import json
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
     from fib_core.ports import ObjectStore
-    from schemas.index import ChannelPointer
+
+Channel = Annotated[str, typer.Argument(help="channel; default FIB_CHANNEL or quick")]
+Store = Annotated[str, typer.Option("--store", help="its store; default FIB_STORE or FIB_HOME/store")]
+AsJson = Annotated[bool, typer.Option("--json", help="print only JSON")]
 
 
 def register(app: typer.Typer) -> None:
-    """Add ``fib rollback``."""
+    """Add the commands."""
+    app.command("channel")(show)
+    app.command("history")(history)
     app.command("rollback")(rollback)
+
+
+def show(source: Store = "", as_json: AsJson = False) -> None:
+    """List the channels of a store: which index each names, since when, and who signed that."""
+    from fib_core.history import channels
+    from fib_core.runtime.index_client import open_store
+
+    store = open_store(source or None)
+    rows = [next(_moves(store, name)) for name in channels(store)]
+    if as_json:
+        typer.echo(json.dumps({"store": store.url, "channels": rows}))
+        return
+    console = _console()
+    for row in rows:
+        console.print(f"{row['channel']}: {_line(row)}")
+    if not rows:
+        console.print(f"{store.url} has no channel; publish one with `fib run`")
+
+
+def history(channel: Channel = "", source: Store = "", as_json: AsJson = False) -> None:
+    """List every index that a channel named, newest first; the chain of pointers is verified on the way.
+
+    A chain that starts at move 0 was begun before histories were kept; what was before that is not known.
+    """
+    from fib_core.runtime import places
+    from fib_core.runtime.index_client import open_store
+
+    store, name = open_store(source or None), channel or places.channel()
+    rows = list(_moves(store, name))
+    if as_json:
+        typer.echo(json.dumps({"store": store.url, "channel": name, "moves": rows}))
+        return
+    for row in rows:
+        _console().print(_line(row))
 
 
 def rollback(
     channel: Annotated[str, typer.Option(help="channel to move; default FIB_CHANNEL or quick")] = "",
-    source: Annotated[str, typer.Option("--store", help="its store; default FIB_STORE or FIB_HOME/store")] = "",
-    to: Annotated[str, typer.Option(help="index digest to point at; default the one before the current")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="print only JSON")] = False,
+    source: Store = "",
+    to: Annotated[str, typer.Option(help="index digest from its history; default the one before the current")] = "",
+    sign: Annotated[bool, typer.Option("--sign", help="vouch for the index with this process's signing key")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Move a channel back to an index that was published before, after checking that it is whole."""
+    """Move a channel back to an index that it named before, after the proof that a new index must pass.
+
+    Nothing is deleted: the move becomes the newest of the history, and a second rollback undoes the first.
+    """
     from fib_core.runtime import places
-    from fib_core.runtime.index_client import open_store
+    from tasks import release
 
     name = channel or places.channel()
-    pointer = _move(open_store(source or None), name, to)
+    pointer = release.rollback(source or None, name, to or None, sign)
     if as_json:
         typer.echo(json.dumps({"channel": name} | pointer.model_dump(mode="json")))
     else:
-        Console(highlight=False, soft_wrap=True).print(f"{name}: {pointer.previous} -> {pointer.index_digest}")
+        _console().print(f"{name}: {pointer.previous} -> {pointer.index_digest}")
 
 
-def _move(store: "ObjectStore", channel: str, to: str) -> "ChannelPointer":
-    from fib_core.errors import ContractError
-    from fib_core.runtime.index_client import read_tagged_pointer
-    from fib_core.runtime.local_cache import channel_key
-    from fib_core.runtime.pulled import assemble
-    from schemas.canonical import canonical_bytes
-    from schemas.index import ChannelPointer
+def _moves(store: "ObjectStore", channel: str) -> Iterator[dict[str, Any]]:
+    """Newest first, with the ids of the keys that signed each (not checked here), and whether its index is left."""
+    from fib_core import history as room
+    from fib_core.publish import index_key
+    from fib_core.signing import PREFIX
 
-    now, tag = read_tagged_pointer(store, channel)
-    target = to or now.previous
-    if target is None:
-        raise ContractError(f"channel {channel} had no index before {now.index_digest}; nothing to go back to")
-    assemble(lambda key: store.get(key).body, target)
-    pointer = ChannelPointer(
-        index_digest=target, previous=now.index_digest, published_at=datetime.now(UTC).isoformat(timespec="seconds")
-    )
-    store.swap(channel_key(channel), canonical_bytes(pointer.model_dump(mode="json")), tag)
-    return pointer
+    for pointer in room.chain(store, room.current(store, channel)):
+        prefix = f"{PREFIX}/{pointer.digest.removeprefix('sha256:')}/"
+        key = index_key(pointer.index_digest)
+        yield {
+            "channel": channel,
+            "number": pointer.number,
+            "action": pointer.action or "publish",
+            "published_at": pointer.published_at,
+            "index_digest": pointer.index_digest,
+            "previous": pointer.previous,
+            "pointer": pointer.digest,
+            "signed_by": [name.removeprefix(prefix).removesuffix(".json") for name in store.keys(prefix)],
+            "index_kept": key in store.keys(key),
+        }
+
+
+def _line(row: dict[str, Any]) -> str:
+    signed = f"signed by {', '.join(row['signed_by'])}" if row["signed_by"] else "not signed"
+    gone = "" if row["index_kept"] else "; the index was collected"
+    return f"{row['number']:>4} {row['published_at']} {row['action']:<8} {row['index_digest']} {signed}{gone}"
+
+
+def _console() -> Console:
+    return Console(highlight=False, markup=False, soft_wrap=True)

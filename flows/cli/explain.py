@@ -21,7 +21,7 @@ def explain(
     axes: Annotated[list[str] | None, typer.Argument(help="axis=value for every var axis")] = None,
     source: Annotated[str, typer.Option("--from", help="read this store instead of the local cache")] = "",
     channel: Annotated[str, typer.Option(help="channel; default the one pulled last")] = "",
-    device_class: Annotated[str, typer.Option(help="ask for another device class than the index's own")] = "",
+    device_class: Annotated[str, typer.Option(help="another class than the index's own, or a device's name")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="print only JSON")] = False,
 ) -> None:
     """Say which entry would serve a call with these sizes, and on what evidence; or why your own function would run."""
@@ -94,6 +94,8 @@ def _show(console: Console, answer: dict[str, Any]) -> None:
         console.print(f"  served by your own function; {kept}{answer['detail'] or answer['reason']}")
     if answer["evidence"]:
         _show_evidence(console, answer["entry"], answer["evidence"])
+    for stale in answer["stale_entries"]:
+        console.print(f"  stale    {stale['key']}, {_intervals(stale['box'])}: {'; '.join(stale['reasons'])}")
     for near in answer["nearest"]:
         which = "a solution" if near["solution_digest"] else "the incumbent"
         console.print(f"  near     {_intervals(near['box'])} on {near['device_class']}: {which}")
@@ -116,7 +118,23 @@ def _show_evidence(console: Console, entry: dict[str, Any], evidence: dict[str, 
         console.print("  control  in the decision, which is not at hand here; name its store with --from")
     if evidence["failed"]:
         console.print(f"  failed   {', '.join(evidence['failed'])}")
+    for item in evidence["keys"]:
+        _show_key(console, item)
     console.print(f"  decision {evidence['decision_digest']}")
+
+
+def _show_key(console: Console, item: dict[str, Any]) -> None:
+    """Where and how one of the entry's keys was measured."""
+    policy, ratio = item["policy"], item.get("ratio")
+    figure = f" {ratio:.3f}" if ratio is not None else ""
+    how = f"{policy['timer']}, {policy['launch']}, cache {policy['cache']}, {policy['mode']}, {policy['profile']}"
+    console.print(f"  key      {item['key']}{figure}, campaign {item['campaign']}: {how}")
+    versions = ", ".join(f"{name} {version}" for name, version in item["library_versions"].items())
+    drivers = ", ".join(f"driver {name}" for name in item["drivers"])
+    console.print(f"           on {', '.join(item['device_ids'])} with {', '.join(filter(None, (versions, drivers)))}")
+    seen = [*item["structures"], *item["distributions"]]
+    if seen:
+        console.print(f"           measured on {', '.join(seen)}")
 
 
 def _intervals(box: dict[str, list[int]]) -> str:

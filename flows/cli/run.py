@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from flows.cli.durations import duration_s, further
+
 if TYPE_CHECKING:
     from schemas.decision import Profile
 
@@ -21,17 +23,21 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     dataset: Annotated[Path | None, typer.Option(help="flashinfer-trace folder; default: the bundled data")] = None,
     profile: Annotated[str | None, typer.Option(help="quick or full")] = None,
     channel: Annotated[str | None, typer.Option(help="channel to publish to (stable refuses quick)")] = None,
     store: Annotated[str | None, typer.Option(help="object store: a directory or s3://bucket/prefix")] = None,
     definition: Annotated[list[str] | None, typer.Option(help="only these definitions (repeat)")] = None,
+    budget: Annotated[str | None, typer.Option("--for", help="stop cleanly after this: 90s, 10m, 1h")] = None,
+    campaign: Annotated[int | None, typer.Option(min=0, help="another number: fresh rounds, same screen")] = None,
+    campaigns: Annotated[int | None, typer.Option(min=1, help="this many campaigns; the first is published")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print only JSON on stdout")] = False,
 ) -> None:
     """Run the pipeline: collect, dedup, split, screen, confirm, dispatch, publish, report.
 
     Start the same command again after an interruption: finished evaluations are found by Job and not repeated.
+    With --for the run stops between two visits once the time is spent (exit code 0; --json says "stopped": true).
     Exit codes: 0 done; 2 bad input; 3 too many evaluations spoiled by the machine.
     """
     from tasks.last_watch import set_last_watch
@@ -40,16 +46,21 @@ def run(
 
     settings = Settings()
     chosen = _profile(profile)
+    budget_s = duration_s(budget) if budget is not None else None
+    numbers = _numbers(settings.campaign if campaign is None else campaign, campaigns, campaign is not None)
     prepare_environment(settings.home)
+    from tasks.wiring import reach_cluster
+
+    reach_cluster(settings)
     set_last_watch()
     from flows.pipeline import pipeline
 
-    summary = pipeline(dataset, chosen, channel, store, definition)
+    summary = pipeline(dataset, chosen, channel, store, definition, numbers, budget_s)
     if as_json:
         shape = {name: value for name, value in summary.items() if name not in ("failures", "decisions")}
         print(json.dumps(shape, indent=2))  # noqa: T201 - the machine-readable answer goes to stdout
         return
-    show(summary, settings.home)
+    (show if summary["index_digest"] else show_stopped)(summary, settings.home)
 
 
 def _profile(name: str | None) -> "Profile | None":
@@ -58,6 +69,20 @@ def _profile(name: str | None) -> "Profile | None":
     if name in (None, "quick", "full"):
         return cast("Profile | None", name)
     raise ContractError(f"--profile {name!r} is unknown; choose quick or full")
+
+
+def _numbers(first: int, count: int | None, given: bool) -> list[int] | None:
+    """Campaign numbers from the first on; None leaves them to the settings."""
+    return list(range(first, first + (count or 1))) if given or count is not None else None
+
+
+def show_stopped(summary: dict[str, Any], home: Path) -> None:
+    """Say how far a run came that stopped before it could publish."""
+    from tasks.stopped import page
+
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_IN_FILES)
+    console.print(page(summary), highlight=False, soft_wrap=True)
+    console.print(f"What was measured: {home}; fib ui shows flow run {summary['flow_run_id']}", soft_wrap=True)
 
 
 def show(summary: dict[str, Any], home: Path) -> None:
@@ -75,6 +100,7 @@ def show(summary: dict[str, Any], home: Path) -> None:
         f"snapshot     {summary['snapshot_digest']}",
         f"index        {summary['index_digest']} in channel {summary['channel']} ({summary['profile']})",
         f"took         {summary['wall_s']:.0f} s",
+        *further(summary),
         "",
         "Where to look",
         f"  fib ui                     Prefect (flow run {summary['flow_run_id']}) and MLflow (run "

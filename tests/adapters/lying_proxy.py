@@ -1,20 +1,27 @@
-"""A reverse proxy for one S3 server that lies as asked: drops conditions, flips or cuts bytes, loses answers.
+"""A reverse proxy for one S3 server that lies as asked: drops conditions, flips or cuts bytes, loses answers, fails.
 
 The server behind it must not check signatures (moto does not).
 """
 
 import http.client
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code><Message>try again</Message></Error>"
+UNWELL = b"<Error><Code>InternalError</Code><Message>we are unwell</Message></Error>"
 
 
 class LyingProxy:
-    """Set the fields to choose the lies; ``seen`` lists every (method, path) that came in."""
+    """Set the fields to choose the lies; ``seen`` lists every (method, path) that came in.
+
+    ``failures`` requests (``write_failures``: writes) are answered ``failure_status`` instead of being served,
+    ``late_failures`` writes after they happened. ``honest_writes`` go by before the next lie about a write.
+    ``delay_s`` slows every answer down.
+    """
 
     def __init__(self, target: str) -> None:
         self.drop: frozenset[str] = frozenset()
@@ -22,6 +29,12 @@ class LyingProxy:
         self.lose_answers = 0
         self.conflicts = 0
         self.cut_bodies = 0
+        self.failures = 0
+        self.write_failures = 0
+        self.failure_status = 503
+        self.late_failures = 0
+        self.honest_writes = 0
+        self.delay_s = 0.0
         self.meanwhile: Callable[[], object] | None = None
         self.seen: list[tuple[str, str]] = []
         proxy, address = self, urlsplit(target)
@@ -53,7 +66,13 @@ class LyingProxy:
     def handle(self, request: BaseHTTPRequestHandler, upstream: http.client.HTTPConnection) -> None:
         self.seen.append((request.command, request.path))
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
-        real = request.command == "PUT" and ".probe" not in request.path
+        time.sleep(self.delay_s)
+        writes = request.command == "PUT" and ".probe" not in request.path
+        real = writes and not self._take("honest_writes")
+        refused = real and self._take("write_failures")
+        if refused or (".probe" not in request.path and self._take("failures")):
+            self._answer(request, self.failure_status, {"Content-Type": "application/xml"}, UNWELL)
+            return
         if real and self._take("conflicts"):
             self._answer(request, 409, {"Content-Type": "application/xml"}, CONFLICT)
             return
@@ -61,6 +80,9 @@ class LyingProxy:
         upstream.request(request.command, request.path, body, headers)
         response = upstream.getresponse()
         content = response.read()
+        if real and self._take("late_failures"):
+            self._answer(request, self.failure_status, {"Content-Type": "application/xml"}, UNWELL)
+            return
         if real and self._take("lose_answers"):
             if self.meanwhile:
                 self.meanwhile()

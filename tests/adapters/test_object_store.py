@@ -167,3 +167,24 @@ def test_the_races_do_catch_a_store_that_looks_before_it_writes() -> None:
 def test_the_url_names_the_place_and_no_secret(store: ObjectStore) -> None:
     assert "://" in store.url
     assert "secret" not in store.url
+
+
+def test_what_was_deleted_is_gone_for_everybody_and_its_neighbours_stay(reopen: Callable[[], ObjectStore]) -> None:
+    for key in ("a/b", "a/b-c", "a/c"):
+        reopen().put_once(key, b"1")
+    reopen().delete("a/b")
+    reopen().delete("a/b")
+    reopen().delete("never/was")
+    assert list(reopen().keys("")) == ["a/b-c", "a/c"]
+    with pytest.raises(ObjectMissing):
+        reopen().get("a/b")
+    assert reopen().put_once("a/b", b"2") is True
+    assert reopen().get("a/b").body == b"2"
+
+
+def test_only_a_key_can_be_deleted(store: ObjectStore) -> None:
+    store.put_once("a/b", b"1")
+    store.delete("a")
+    assert list(store.keys("")) == ["a/b"]
+    with pytest.raises(ContractError, match="bad store key"):
+        store.delete("../a")

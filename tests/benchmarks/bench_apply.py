@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 
 import fib_core.runtime as fib  # noqa: E402
-from tests.runtime.published import FUSED, SCALE, build, index, solution  # noqa: E402
+from tests.runtime.published import FUSED, SCALE, build, index, modern, solution  # noqa: E402
 
 CALLS_PER_BLOCK, BLOCKS = 1000, 21
 DELAY_US = 10.0
@@ -39,7 +39,7 @@ def main() -> None:
         (SCALE, [(box, solution(SCALE, NOTHING, dps=True)) for box in boxes]),
         (FUSED, [(box, solution(FUSED, NOTHING_FUSED, dps=True)) for box in boxes]),
     ]
-    made, owned = index(*parts)
+    made, owned = modern(index(*parts))
     pulled = fib.PulledIndex(made.digest, made, {d.digest: d for d, _ in parts}, {k: s for k, (_, s) in owned.items()})
     fib.use(pulled, build)
     rows = {name: measure(served, plain, arguments) for name, (served, plain, arguments) in cases().items()}

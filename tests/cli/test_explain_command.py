@@ -17,7 +17,19 @@ from fib_core.runtime.pulled import PulledIndex
 from flows.cli import explain, pull
 from schemas.canonical import canonical_bytes, digest_of
 from schemas.decision import Decision, Estimate
-from tests.runtime.published import FUSED, HERE, SCALE, SCALE_VALUE, entry, index, key, publish, solution
+from tests.runtime.published import (
+    FUSED,
+    HERE,
+    SCALE,
+    SCALE_VALUE,
+    entry,
+    evidence,
+    index,
+    key,
+    modern,
+    publish,
+    solution,
+)
 
 
 @pytest.fixture
@@ -133,6 +145,68 @@ def test_another_device_class_gets_nothing_and_hears_what_was_measured(app, stor
     found = _json(app, "explain", "scale_h4", "rows=3", "--device-class", "sm_90a/132/hbm3e")
     assert found["reason"] == "other_device_class"
     assert HERE in found["detail"]
+
+
+def test_a_device_is_asked_for_by_any_of_its_names(app, store):
+    publish(store, index((SCALE, [((2, 4), CHOSEN)]), device_class="sm_90a/132/hbm3e"))
+    for name in ("NVIDIA H200", "NVIDIA_H200", "sm_90a/132/hbm3e"):
+        found = _json(app, "explain", "scale_h4", "rows=3", "--device-class", name)
+        assert (found["served_by"], found["device_class"]) == ("solution", "sm_90a/132/hbm3e")
+    found = _json(app, "explain", "scale_h4", "rows=3", "--device-class", "NVIDIA Something")
+    assert (found["served_by"], found["reason"]) == ("your function", "other_device_class")
+    assert "NVIDIA Something" in found["detail"]
+
+
+def _two_keys(**more):
+    """One entry of two keys, the weaker in front; and a key that kept the incumbent."""
+    made, owned = modern(_index())
+    item = made.definitions[0]
+    weak = item.entries[0]
+    strong = evidence(SCALE, weak, key="rows=2", ratio=1.9, interval=(1.8, 2.0), **more)
+    entries = (weak.model_copy(update={"evidence": (strong, *weak.evidence)}), *item.entries[1:])
+    changed = (item.model_copy(update={"entries": entries}), made.definitions[1])
+    return made.model_copy(update={"definitions": changed}), owned
+
+
+def test_an_entry_of_several_keys_lists_them_all_with_where_and_how_each_was_measured(app, store):
+    publish(store, _two_keys(device_ids=("GPU-1",), drivers=("570.1",), structures=("kv_lens:~64/even",)))
+    found = _json(app, "explain", "scale_h4", "rows=3")["evidence"]
+    assert (found["ratio"], [item["key"] for item in found["keys"]]) == (1.5, ["rows=2", "rows=4"])
+    assert found["keys"][0]["device_ids"] == ["GPU-1"]
+    text = CliRunner().invoke(app, ["explain", "scale_h4", "rows=3"], catch_exceptions=False).stdout
+    assert "key      rows=2 1.900, campaign 0: monotonic, eager, cache warm, isolated, quick" in text
+    assert "on GPU-1 with torch" in text
+    assert "driver 570.1" in text
+    assert "measured on kv_lens:~64/even" in text
+
+
+def test_a_kept_key_of_the_present_shape_says_why_with_its_rounds_and_verdict(app, store):
+    publish(store, modern(_index()))
+    found = _json(app, "explain", "scale_h4", "rows=7")
+    assert (found["served_by"], found["reason"]) == ("incumbent", "kept incumbent: no candidate met min_effect")
+    assert (found["evidence"]["verdict"], found["evidence"]["rounds"]) == ("kept_incumbent", 8)
+    text = CliRunner().invoke(app, ["explain", "scale_h4", "rows=7"], catch_exceptions=False).stdout
+    assert "your own function; the incumbent was kept: kept incumbent: no candidate met min_effect" in text
+
+
+def test_outside_its_box_a_kept_keys_class_still_says_what_was_decided(app, store):
+    publish(store, modern(index((SCALE, [((6, 8), None)]))))
+    found = _json(app, "explain", "scale_h4", "rows=5")
+    assert (found["served_by"], found["reason"]) == ("your function", "outside_every_box")
+    assert found["detail"].endswith("at its key rows=8: kept incumbent: no candidate met min_effect")
+    assert "at its key" not in _json(app, "explain", "scale_h4", "rows=9")["detail"]
+
+
+def test_a_stale_entry_is_named_with_its_reason_and_is_not_served(app, store):
+    publish(store, _two_keys(library_versions={"torch": "1.0"}))
+    found = _json(app, "explain", "scale_h4", "rows=3")
+    assert (found["served_by"], found["reason"]) == ("your function", "stale_library")
+    (stale,) = found["stale_entries"]
+    assert (stale["key"], stale["box"]) == ("rows=4", {"rows": [2, 4]})
+    assert "measured with torch 1.0" in stale["reasons"][0]
+    assert _json(app, "explain", "scale_h4", "rows=31")["served_by"] == "solution"
+    text = CliRunner().invoke(app, ["explain", "scale_h4", "rows=3"], catch_exceptions=False).stdout
+    assert "stale    rows=4, rows 2..4: measured with torch 1.0" in text
 
 
 def test_without_a_network_the_pulled_index_answers(app, store, tmp_path):

@@ -10,7 +10,7 @@ from fib_core.adapters.directory_store import DirectoryStore
 from fib_core.errors import ContractError, ObjectMissing
 from fib_core.runtime import index_client
 from flows.cli import channel, pull
-from tests.runtime.published import SCALE, SCALE_VALUE, index, publish, solution
+from tests.runtime.published import SCALE, SCALE_VALUE, index, modern, publish, solution
 
 
 @pytest.fixture
@@ -60,6 +60,22 @@ def test_pull_says_in_words_what_came(app, store):
     publish(store, _index())
     text = CliRunner().invoke(app, ["pull"], catch_exceptions=False).stdout
     assert "1 definitions; 1 entries with a chosen solution, 1 that keep the incumbent" in text
+
+
+def test_pull_says_which_entries_are_stale_here_and_why(app, store):
+    publish(store, modern(_index(), library_versions={"torch": "1.0"}))
+    found = _json(app, "pull")
+    assert found["entries"] == {"solution": 1, "incumbent": 1}
+    (stale,) = found["stale"]
+    assert (stale["definition"], stale["key"]) == ("scale_h4", "rows=4")
+    assert "torch 1.0" in stale["reasons"][0]
+    text = CliRunner().invoke(app, ["pull"], catch_exceptions=False).stdout
+    assert "stale here: scale_h4 [rows=4]: measured with torch 1.0" in text
+
+
+def test_pull_of_an_index_that_holds_here_names_nothing_stale(app, store):
+    publish(store, modern(_index()))
+    assert _json(app, "pull")["stale"] == []
 
 
 def test_pull_of_a_channel_that_is_not_there_is_an_expected_error(app, store):

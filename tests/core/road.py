@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fib_core import confirm, screen, split
 from fib_core.contest import Contest
+from fib_core.evidence import Measured
 from fib_core.profiles import Rules
 from schemas.decision import Decision
 from schemas.definition import Definition
@@ -28,6 +29,15 @@ class Walked:
     contest: Contest
     rounds: dict[str, Evaluation]
     decisions: list[Decision]
+
+    @property
+    def measured(self) -> dict[str, Measured]:
+        """How each decision was measured, as a task reads it from the ledger."""
+        return {
+            item.digest: Measured.of(self.rounds[name] for name in item.evaluations)
+            for item in self.decisions
+            if item.evaluations
+        }
 
 
 def frozen(definition: Definition, sizes: Sequence[int] = SIZES, key: str = "k") -> tuple[Snapshot, Solution]:

@@ -11,7 +11,7 @@ from fib_core.ragged import implied_axes
 from fib_core.split import family_of
 from schemas.trace import TensorLayout, TraceRecord
 from schemas.workload import Workload
-from tests.core.world import dense, gemm, paged, rope, sampling
+from tests.core.world import gemm, paged, rope, sampling
 
 DEFINITIONS = {item.name: item for item in (gemm(), paged(4), rope(), sampling())}
 
@@ -74,6 +74,22 @@ def test_deduplicating_the_representatives_again_keeps_them_all(records: list[Tr
     assert {item.digest for item in deduplicate(chosen, DEFINITIONS)} == once
 
 
+@given(calls, st.randoms(use_true_random=False))
+def test_with_edges_too_order_changes_nothing_and_counts_add_up(records: list[TraceRecord], rng: random.Random) -> None:
+    shuffled = list(records)
+    rng.shuffle(shuffled)
+    found = deduplicate(records, DEFINITIONS, edges=True)
+    assert facts(deduplicate(shuffled, DEFINITIONS, edges=True)) == facts(found)
+    assert sum(item.call_count or 0 for item in found) == len(records)
+
+
+@given(calls)
+def test_the_edges_of_the_edges_are_the_same_edges(records: list[TraceRecord]) -> None:
+    once = {item.digest for item in deduplicate(records, DEFINITIONS, edges=True)}
+    chosen = [record for record in records if deduplicate([record], DEFINITIONS)[0].digest in once]
+    assert {item.digest for item in deduplicate(chosen, DEFINITIONS, edges=True)} == once
+
+
 @given(calls, calls)
 def test_new_traffic_makes_no_shape_family_disappear(old: list[TraceRecord], new: list[TraceRecord]) -> None:
     before = {(item.definition_digest, family_of(item)) for item in deduplicate(old, DEFINITIONS)}
@@ -90,6 +106,17 @@ def test_one_real_call_near_the_middle_stands_for_ragged_calls_of_one_kind() -> 
     (workload,) = deduplicate([ragged_call((lens, 40)) for lens in (33, 38, 39, 40, 48)], DEFINITIONS)
     assert workload.call_count == 5
     assert workload.inputs["kv_last_page_len"].model_dump()["params"]["lengths"] in ([39, 40], [40, 40], [38, 40])
+
+
+def test_with_edges_the_smallest_and_the_largest_call_stand_beside_the_middle_one() -> None:
+    records = [ragged_call((lens, 40)) for lens in (33, 36, 44, 48, 48, 60)]
+    found = deduplicate(records, DEFINITIONS, edges=True)
+    by_size = sorted((item.axes["num_kv_indices"], item.call_count) for item in found)
+    assert by_size[0][0] == min(record.axes["num_kv_indices"] for record in records)
+    assert by_size[-1][0] == max(record.axes["num_kv_indices"] for record in records)
+    assert len(by_size) == 3
+    assert sum(count or 0 for _, count in by_size) == 6
+    assert len(deduplicate(records, DEFINITIONS)) == 1
 
 
 def test_ragged_calls_of_another_spread_or_batch_stay_apart() -> None:
@@ -121,22 +148,6 @@ def test_structure_classes_are_words() -> None:
     assert structure_class({"kv_lens": (100, 120, 90)}) == "kv_lens:~128/even"
     assert structure_class({"kv_lens": (1, 1, 1000)}) == "kv_lens:~512/skewed"
     assert structure_class({}) == ""
-
-
-def test_a_cap_keeps_the_frequent_ones_and_names_what_it_leaves_out() -> None:
-    workloads = [dense(gemm(), size, count=size) for size in (1, 2, 3, 4, 5, 6, 7, 8, 9, 17)]
-    selected = select(workloads, 8)
-    assert len(selected.kept) == 8
-    kept = sum(item.call_count or 0 for item in selected.kept) / sum(item.call_count or 0 for item in workloads)
-    assert kept + sum(item.share for item in selected.left_out) == 1.0
-    assert all("8 most frequent" in item.reason for item in selected.left_out)
-
-
-def test_a_cap_does_not_starve_rare_families() -> None:
-    crowd = [dense(gemm(), size, count=1000) for size in range(33, 65)]
-    rare = [dense(gemm(), size, count=1) for size in (1, 2, 4, 8)]
-    kept = {family_of(item) for item in select(crowd + rare, 8).kept}
-    assert len(kept) == 5
 
 
 def test_strided_calls_are_left_out_by_name_and_not_mixed_with_others() -> None:

@@ -1,4 +1,4 @@
-"""Dispatch: every key reachable, none shadowed, the incumbent everywhere else."""
+"""Dispatch: every promotion reachable, none shadowed, each with its evidence; everywhere else the incumbent."""
 
 import pytest
 from hypothesis import given
@@ -6,31 +6,85 @@ from hypothesis import strategies as st
 
 from fib_core import dispatch
 from fib_core.errors import ContractError
-from fib_core.lookup import check, find, overlap
+from fib_core.evidence import Measured, Question, samples_digest
+from fib_core.guard import covers, dtype_class, length_guard, mean_lengths
+from fib_core.lookup import check, corners, find, find_kept, just_outside, overlap
 from fib_core.runtime.table import Table
-from schemas.decision import KeyBox
-from schemas.index import DispatchIndex
+from schemas.decision import Decision, Estimate, KeyBox
+from schemas.index import DispatchIndex, IndexEntry
+from schemas.snapshot import Placed, Snapshot
 from tests.core.road import Walked, walk
-from tests.core.world import DEVICE, World, gemm, solution
+from tests.core.world import DEVICE, World, dense, gemm, paged, solution
 
 DEFINITION = gemm()
 WALKED: Walked = walk(World({"old": 1.0, "fast": 0.5}), [solution("fast", DEFINITION)])
+FACTS = next(iter(WALKED.measured.values()))
+PROMOTED = [item for item in WALKED.decisions if item.verdict == "promoted"]
 
 
 def build(walked: Walked = WALKED, decisions=None) -> DispatchIndex:
     chosen = walked.decisions if decisions is None else decisions
-    return dispatch.build(walked.snapshot, chosen, walked.solutions, "quick", DEVICE, {"b": "1"})
+    facts = dict(walked.measured) | {item.digest: FACTS for item in chosen if item.evaluations}
+    return dispatch.build(walked.snapshot, chosen, walked.solutions, "quick", DEVICE, {"b": "1"}, facts)
 
 
-def test_every_decision_becomes_an_entry_with_its_evidence() -> None:
+def test_the_scenario_has_promotions_and_kept_keys() -> None:
+    assert 0 < len(PROMOTED) < len(WALKED.decisions)
+
+
+def test_every_decision_is_in_an_entry_or_listed_as_kept_and_counts_add_up() -> None:
     (block,) = build().definitions
-    by_digest = {decision.digest: decision for decision in WALKED.decisions}
-    assert {entry.decision_digest for entry in block.entries} == set(by_digest)
-    for entry in block.entries:
-        decision = by_digest[entry.decision_digest]
-        assert entry.solution_digest == decision.solution_digest
-        assert (entry.ratio is None) == (decision.verdict != "promoted")
-        assert entry.reason == decision.reason
+    kept = {item.key: item for item in block.kept}
+    assert set(block.promoted_keys) == {item.key for item in PROMOTED}
+    assert set(kept) == {item.key for item in WALKED.decisions} - set(block.promoted_keys)
+    assert block.dropped_count == len(kept)
+    assert len(block.promoted_keys) + len(block.kept) == len(WALKED.decisions)
+    for decision in WALKED.decisions:
+        if decision.verdict != "promoted":
+            found = kept[decision.key]
+            assert (found.verdict, found.reason) == (decision.verdict, decision.reason)
+            assert found.decision_digest == decision.digest
+
+
+def test_an_entry_carries_the_evidence_of_every_key_that_it_covers() -> None:
+    index = build()
+    by_key = {item.key: item for item in PROMOTED}
+    for entry in index.definitions[0].entries:
+        assert entry.box.dtype == dtype_class(DEFINITION)
+        assert entry.key in entry.covered_keys
+        for item in entry.evidence:
+            decision = by_key[item.key]
+            assert item.decision_digest == decision.digest
+            assert item.samples_digest == samples_digest(decision.evaluations)
+            assert item.contest_digest == Question.of(decision).digest
+            assert (item.snapshot_digest, item.rounds) == (WALKED.snapshot.digest, decision.rounds)
+            assert (item.device_ids, item.library_versions) == (("cpu:0",), {"torch": "2"})
+            assert (item.policy.cache, item.policy.launch, item.policy.profile) == ("warm", "eager", "quick")
+
+
+def test_a_decision_whose_evaluations_were_measured_in_two_ways_is_refused() -> None:
+    one, other = list(WALKED.rounds.values())[:2]
+    newer = other.environment.model_copy(update={"libraries": {"torch": "3"}})
+    with pytest.raises(ContractError, match="2 ways"):
+        Measured.of([one, other.model_copy(update={"environment": newer})])
+    timed = other.job.model_copy(update={"timer": "cupti"})
+    with pytest.raises(ContractError, match="2 ways"):
+        Measured.of([one, other.model_copy(update={"job": timed})])
+    with pytest.raises(ContractError, match="0 ways"):
+        Measured.of([])
+
+
+def test_every_device_driver_and_cache_policy_that_took_part_is_named() -> None:
+    one, other = list(WALKED.rounds.values())[:2]
+    place = other.environment.model_copy(update={"device_id": "cpu:1", "driver": "570.1"})
+    found = Measured.of([one, other.model_copy(update={"environment": place, "cache_policy": "cold"})])
+    assert (found.device_ids, found.drivers, found.cache) == (("cpu:0", "cpu:1"), ("570.1",), "cold; warm")
+
+
+def test_the_name_of_the_samples_depends_on_every_evaluation_and_on_no_order() -> None:
+    names = PROMOTED[0].evaluations
+    assert samples_digest(names) == samples_digest(names[::-1])
+    assert samples_digest(names) != samples_digest(names[1:])
 
 
 def test_only_chosen_solutions_are_listed_with_their_place_in_the_store() -> None:
@@ -52,7 +106,11 @@ def test_the_serving_process_finds_what_the_builder_finds(size: int) -> None:
     index = build()
     chosen = {item.solution_digest: WALKED.solutions[item.solution_digest] for item in index.solutions}
     table = Table(index.definitions[0], DEFINITION, chosen)
-    assert table.find({"M": size}, DEVICE).entry == find(index, DEFINITION.digest, {"M": size}, DEVICE)
+    found = table.find({"M": size}, DEVICE).entry
+    call = {"M": size}
+    assert found == (
+        find(index, DEFINITION.digest, call, DEVICE) or find_kept(index, DEFINITION.digest, call, DEVICE)
+    )
 
 
 def test_outside_measured_points_on_another_device_or_definition_nothing_is_found() -> None:
@@ -65,23 +123,56 @@ def test_outside_measured_points_on_another_device_or_definition_nothing_is_foun
     assert find(index, DEFINITION.digest, {"M": size}, "sm_90a/132/hbm3e") is None
 
 
+def test_kept_keys_points_just_outside_and_far_calls_fall_to_the_default() -> None:
+    index = build()
+    (block,) = index.definitions
+    assert block.kept
+    for kept in block.kept:
+        assert all(find(index, DEFINITION.digest, call) is None for call in corners(kept.box))
+    for entry in block.entries:
+        for call in just_outside(entry.box):
+            found = find(index, DEFINITION.digest, call)
+            assert found is not entry
+            assert found is None or found.box.covers(call)
+
+
+def test_two_decisions_on_one_key_are_refused_and_never_merged() -> None:
+    first = PROMOTED[0]
+    better = first.model_copy(update={"estimates": (first.estimates[0].model_copy(update={"ratio": 9.0}),)})
+    with pytest.raises(ContractError, match="two decisions"):
+        build(decisions=[*WALKED.decisions, better])
+
+
+def broken(update) -> DispatchIndex:
+    """The index with its first entry changed."""
+    index = build()
+    block = index.definitions[0]
+    entry = update(block.entries[0])
+    entries = (entry, *block.entries[1:])
+    return index.model_copy(update={"definitions": (block.model_copy(update={"entries": entries}),)})
+
+
 def test_overlapping_guards_are_refused() -> None:
-    first, second = WALKED.decisions[:2]
-    clash = second.model_copy(update={"box": first.box})
+    index = build()
+    block = index.definitions[0]
+    twice = block.model_copy(update={"entries": (*block.entries, block.entries[0])})
     with pytest.raises(ContractError, match="overlap"):
-        build(decisions=[first, clash])
+        check(index.model_copy(update={"definitions": (twice,)}))
+
+
+def test_an_entry_that_reaches_into_a_kept_keys_box_is_refused() -> None:
+    kept = build().definitions[0].kept[0].box
+    with pytest.raises(ContractError, match="overlap"):
+        check(broken(lambda entry: entry.model_copy(update={"box": kept})))
 
 
 def test_an_entry_for_another_device_is_found_unreachable() -> None:
-    index = build()
-    block = index.definitions[0]
-    box = block.entries[0].box.model_copy(update={"device_class": "sm_90a/132/hbm3e"})
-    entry = block.entries[0].model_copy(update={"box": box})
-    broken = index.model_copy(
-        update={"definitions": (block.model_copy(update={"entries": (entry, *block.entries[1:])}),)}
-    )
+    def moved(entry: IndexEntry) -> IndexEntry:
+        box = entry.box.model_copy(update={"device_class": "sm_90a/132/hbm3e"})
+        return entry.model_copy(update={"box": box})
+
     with pytest.raises(ContractError, match="does not reach its entry"):
-        check(broken)
+        check(broken(moved))
 
 
 def test_an_entry_whose_solution_is_not_listed_is_refused() -> None:
@@ -89,15 +180,36 @@ def test_an_entry_whose_solution_is_not_listed_is_refused() -> None:
         check(build().model_copy(update={"solutions": ()}))
 
 
+def test_counts_that_do_not_add_up_are_refused() -> None:
+    index = build()
+    block = index.definitions[0]
+    wrong = block.model_copy(update={"dropped_count": block.dropped_count + 1})
+    with pytest.raises(ContractError, match="dropped"):
+        check(index.model_copy(update={"definitions": (wrong,)}))
+    both = block.kept[0].model_copy(update={"key": block.entries[0].key})
+    wrong = block.model_copy(update={"kept": (both, *block.kept[1:])})
+    with pytest.raises(ContractError, match="two verdicts"):
+        check(index.model_copy(update={"definitions": (wrong,)}))
+
+
 def test_a_promotion_without_an_estimate_is_refused() -> None:
-    decision = next(item for item in WALKED.decisions if item.verdict == "promoted")
     with pytest.raises(ContractError, match="without an estimate"):
-        build(decisions=[decision.model_copy(update={"estimates": ()})])
+        build(decisions=[PROMOTED[0].model_copy(update={"estimates": ()})])
+
+
+def test_a_promotion_without_evidence_is_refused() -> None:
+    with pytest.raises(ContractError, match="nothing is known of how it was measured"):
+        dispatch.build(WALKED.snapshot, PROMOTED[:1], WALKED.solutions, "quick", DEVICE, {})
+
+
+def test_a_promotion_that_no_box_covers_is_never_lost_silently() -> None:
+    with pytest.raises(ContractError, match="no box covers"):
+        build(decisions=[PROMOTED[0].model_copy(update={"workloads": ()})])
 
 
 def test_a_definition_that_nobody_measured_still_has_its_incumbent_as_default() -> None:
     (block,) = build(decisions=[]).definitions
-    assert (block.default, block.entries) == ("incumbent", ())
+    assert (block.default, block.entries, block.kept) == ("incumbent", (), ())
     assert block.default_reason == "nothing of this definition was measured"
 
 
@@ -114,3 +226,91 @@ def test_boxes_overlap_exactly_if_some_call_lies_in_both(ends: tuple[int, ...]) 
     )
     calls = [{"x": x, "y": y} for x in range(10) for y in range(10)]
     assert overlap(one, other) == any(one.covers(call) and other.covers(call) for call in calls)
+
+
+def test_the_dtype_class_names_inputs_and_outputs_and_no_python_scalar() -> None:
+    assert dtype_class(DEFINITION) == "float32->float32"
+    assert dtype_class(paged()) == "float32+int32->float32"
+
+
+POINTS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 400)), min_size=1, max_size=6)
+
+
+@given(POINTS)
+def test_a_length_guard_covers_every_measured_point_and_both_ends_of_their_hull(points) -> None:
+    calls = [{"batch_size": batch, "len_indptr": batch + 1, "num_kv_indices": pages} for batch, pages in points]
+    axes = {name: (min(c[name] for c in calls), max(c[name] for c in calls)) for name in calls[0]}
+    box = KeyBox(
+        definition_digest=DEFINITION.digest, device_class=DEVICE, layout="contiguous", axes=axes,
+        lengths=length_guard(calls),
+    )  # fmt: skip
+    assert all(covers(box, call) for call in (*calls, *corners(box)))
+
+
+def test_a_call_with_sequences_of_another_length_class_is_outside_although_its_axes_are_inside() -> None:
+    calls = [{"batch_size": 3, "num_kv_indices": 30}, {"batch_size": 8, "num_kv_indices": 80}]
+    guard = length_guard(calls)
+    box = KeyBox(
+        definition_digest=DEFINITION.digest, device_class=DEVICE, layout="contiguous",
+        axes={"batch_size": (3, 8), "num_kv_indices": (30, 80)}, lengths=guard,
+    )  # fmt: skip
+    assert guard == {"num_kv_indices": (16, 16)}
+    odd = {"batch_size": 8, "num_kv_indices": 30}
+    assert mean_lengths(odd) == {"num_kv_indices": 4}
+    assert box.covers(odd)
+    assert not covers(box, odd)
+    assert length_guard([{"M": 4}]) == {}
+
+
+def handmade(supports: tuple[str, ...], sizes: tuple[int, ...]) -> tuple[Snapshot, Decision, dict]:
+    """One key, ``sizes`` of it measured and won by a solution with declared support, a timed holdout between them."""
+    fast = solution("fast", DEFINITION, supports=supports)
+    digest = fast.digest_for(DEFINITION.digest)
+    ends = [Placed(workload=dense(DEFINITION, size), split="train", family=str(size), weight=1.0) for size in sizes]
+    middle = Placed(workload=dense(DEFINITION, sizes[0] + 1), split="holdout", family="h", weight=0.1)
+    snapshot = Snapshot(
+        definitions=(DEFINITION,), workloads=(*ends, middle), incumbents={}, weights="none", split_key="k",
+        policy_version=1,
+    )  # fmt: skip
+    estimate = Estimate(
+        solution_digest=digest, ratio=1.5, standard_error=0.01, interval=(1.4, 1.6), p_value=0.001, p_holm=0.001,
+        log_ratios=(0.4,),
+    )  # fmt: skip
+    decision = PROMOTED[0].model_copy(update={
+        "key": "M=16", "solution_digest": digest, "estimates": (estimate,), "finalists": (digest,),
+        "workloads": tuple(sorted(item.workload.digest for item in (*ends, middle))),
+    })  # fmt: skip
+    return snapshot, decision, {digest: fast}
+
+
+def test_a_box_whose_ends_the_winner_supports_is_served_whole() -> None:
+    snapshot, decision, solutions = handmade(("M <= 16",), (10, 12))
+    facts = {decision.digest: FACTS}
+    (block,) = dispatch.build(snapshot, [decision], solutions, "quick", DEVICE, {}, facts).definitions
+    assert [entry.box.axes for entry in block.entries] == [{"M": (10, 12)}]
+
+
+def test_a_box_that_the_winner_does_not_support_at_its_ends_shrinks_to_what_was_measured() -> None:
+    snapshot, decision, solutions = handmade(("M != 12",), (10, 12))
+    facts = {decision.digest: FACTS}
+    (block,) = dispatch.build(snapshot, [decision], solutions, "quick", DEVICE, {}, facts).definitions
+    assert [entry.box.axes for entry in block.entries] == [{"M": (10, 10)}, {"M": (12, 12)}]
+    assert {entry.key for entry in block.entries} == {"M=16"}
+    assert block.promoted_keys == ("M=16",)
+
+
+@pytest.mark.parametrize("ratios", [(1.2, 1.9), (1.9, 1.2)])
+def test_an_entry_of_several_keys_publishes_its_weakest_and_lists_them_all(ratios: tuple[float, float]) -> None:
+    snapshot, decision, solutions = handmade((), (8, 10))
+    decisions = []
+    for key, ratio in zip(("M=8", "M=16"), ratios, strict=True):
+        estimate = decision.estimates[0].model_copy(update={"ratio": ratio})
+        decisions.append(decision.model_copy(update={"key": key, "estimates": (estimate,)}))
+    facts = {item.digest: FACTS for item in decisions}
+    (block,) = dispatch.build(snapshot, decisions, solutions, "quick", DEVICE, {}, facts).definitions
+    (entry,) = block.entries
+    weak = decisions[ratios.index(1.2)]
+    assert (entry.ratio, entry.key, entry.decision_digest) == (1.2, weak.key, weak.digest)
+    assert {item.key: item.ratio for item in entry.evidence} == dict(zip(("M=8", "M=16"), ratios, strict=True))
+    assert entry.box.axes == {"M": (8, 10)}
+    assert block.promoted_keys == ("M=16", "M=8")

@@ -6,9 +6,11 @@ import pytest
 
 from fib_core import dispatch
 from fib_core.errors import ContractError, PublishConflict
-from fib_core.publish import channel_key, index_key, publish, read_channel
+from fib_core.history import channel_key, current, look
+from fib_core.publish import Terms, index_key, publish
 from schemas.canonical import canonical_bytes, digest_of_bytes
-from schemas.index import ChannelPointer, DispatchIndex
+from schemas.index import DispatchIndex
+from schemas.publication import ChannelPointer
 from schemas.solution import Solution
 from tests.core.road import walk
 from tests.core.world import DEVICE, World, gemm, solution
@@ -16,12 +18,16 @@ from tests.fakes.memory_store import MemoryStore
 
 NOW, LATER = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"
 WALKED = walk(World({"old": 1.0, "fast": 0.5}), [solution("fast", gemm())])
-INDEX = dispatch.build(WALKED.snapshot, WALKED.decisions, WALKED.solutions, "quick", DEVICE, {})
+INDEX = dispatch.build(WALKED.snapshot, WALKED.decisions, WALKED.solutions, "quick", DEVICE, {}, WALKED.measured)
 OTHER = INDEX.model_copy(update={"library_versions": {"torch": "3"}})
 
 
+def unproved(get: object, index_digest: str) -> None:
+    """A proof that finds nothing wrong; what a proof does is tested where it lives."""
+
+
 def put(store: MemoryStore, index: DispatchIndex = INDEX, channel: str = "quick", now: str = NOW) -> ChannelPointer:
-    return publish(store, index, WALKED.solutions, channel, now)
+    return publish(store, index, WALKED.solutions, channel, Terms(unproved, now))
 
 
 def test_a_reader_finds_the_index_and_all_its_solutions_under_their_digests() -> None:
@@ -48,9 +54,8 @@ def test_the_pointer_remembers_what_was_there_before() -> None:
     store = MemoryStore()
     put(store)
     assert put(store, OTHER, now=LATER).previous == INDEX.digest
-    assert read_channel(store, "quick")[0] == ChannelPointer(
-        index_digest=OTHER.digest, previous=INDEX.digest, published_at=LATER
-    )
+    now = current(store, "quick")
+    assert (now.index_digest, now.previous, now.published_at) == (OTHER.digest, INDEX.digest, LATER)
 
 
 class RacingStore(MemoryStore):
@@ -70,9 +75,7 @@ def test_somebody_elses_move_is_reported_and_never_overwritten(published_before:
         MemoryStore.put_once(store, channel_key("quick"), canonical_bytes(earlier))
     with pytest.raises(PublishConflict, match=r"moved from .* to sha256:9+ .*run `fib run` again"):
         put(store)
-    current, _ = read_channel(store, "quick")
-    assert current is not None
-    assert current.index_digest == "sha256:" + "9" * 64
+    assert current(store, "quick").index_digest == "sha256:" + "9" * 64
 
 
 def test_stable_refuses_a_quick_index_and_takes_a_full_one() -> None:
@@ -102,7 +105,7 @@ def test_a_publisher_that_dies_half_way_leaves_no_pointer_and_can_start_again(wr
     store = DyingStore(writes)
     with pytest.raises(KeyboardInterrupt):
         put(store)
-    assert read_channel(store, "quick") == (None, None)
+    assert look(store, "quick").pointer is None
     store.left = 99
     assert put(store).index_digest == INDEX.digest
 
@@ -110,8 +113,8 @@ def test_a_publisher_that_dies_half_way_leaves_no_pointer_and_can_start_again(wr
 def test_a_missing_solution_is_named_before_the_pointer_moves() -> None:
     store = MemoryStore()
     with pytest.raises(ContractError, match="fast is named by the index but was not handed over"):
-        publish(store, INDEX, {}, "quick", NOW)
-    assert read_channel(store, "quick") == (None, None)
+        publish(store, INDEX, {}, "quick", Terms(unproved, NOW))
+    assert look(store, "quick").pointer is None
 
 
 def test_an_index_that_fails_its_publish_test_is_not_published() -> None:

@@ -74,6 +74,24 @@ def test_the_fastest_become_finalists_within_the_limit_and_the_others_are_told_w
     assert len(walked.contest.notes) == 6
 
 
+def test_a_near_tie_with_the_incumbent_may_be_confirmed_in_full_but_not_in_quick() -> None:
+    speeds = {"old": 1.0, "unlucky": 1.02, "slow": 1.05}
+    full = walk(World(speeds, noise=0.0), named("unlucky", "slow"), rules=FULL, rounds=0)
+    assert names_of(full.contest) == ["unlucky"]
+    assert note(full, "unlucky") == "finalist: 0.98x at best in the screen"
+    assert note(full, "slow") == "screened out: 0.95x the incumbent's speed at best"
+    quick = walk(World(speeds, noise=0.0), named("unlucky", "slow"), rounds=0)
+    assert names_of(quick.contest) == []
+
+
+def test_near_ties_take_only_places_that_the_best_leave_free() -> None:
+    speeds = {"old": 1.0, "a": 0.9, "b": 0.91, "c": 0.92, "tie": 1.01}
+    walked = walk(World(speeds, noise=0.0), named("tie", "c", "b", "a"), rules=FULL, rounds=0)
+    assert names_of(walked.contest) == ["a", "b", "c"]
+    some = walk(World(speeds, noise=0.0), named("tie", "a"), rules=FULL, rounds=0)
+    assert names_of(some.contest) == ["a", "tie"]
+
+
 def test_a_specialist_for_some_keys_goes_before_a_second_best_everywhere() -> None:
     world = World({"old": 1.0, "a": 0.5, "b": 0.52, "small": 1.0}, noise=0.0)
     snapshot, _ = frozen(DEFINITION)

@@ -45,6 +45,11 @@ class MemoryStore:
             self.objects[key] = bytes(body)
             return _etag(body)
 
+    def delete(self, key: str) -> None:
+        checked_key(key)
+        with self._lock:
+            self.objects.pop(key, None)
+
     def keys(self, prefix: str) -> Iterator[str]:
         checked_prefix(prefix)
         with self._lock:

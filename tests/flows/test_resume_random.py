@@ -102,7 +102,9 @@ def _rests_on(home: Path, summary: dict[str, Any], known: set[str], survivors: s
     """Every promotion is found in the store, and its evidence too; the ratios are those of the stored decisions."""
     index = _bodies(home, "indexes")[summary["index_digest"]]
     decisions = _bodies(home, "decisions")
-    published = [decisions[entry["decision_digest"]] for each in index["definitions"] for entry in each["entries"]]
+    entries = [entry for each in index["definitions"] for entry in each["entries"]]
+    named = {item["decision_digest"] for entry in entries for item in entry["evidence"]}
+    published = [decisions[digest] for digest in named]
     evidence = {digest for decision in published for digest in decision["evaluations"]}
     assert evidence <= known
     assert evidence & survivors, "the decisions rest on samples from before the last kill too"

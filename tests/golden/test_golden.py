@@ -7,6 +7,9 @@ import pytest
 
 from fib_core.adapters.flashinfer_trace import read_dataset
 from fib_core.inspect_dataset import check_report
+from fib_core.lookup import check
+from fib_core.runtime.table import Table
+from fib_core.staleness import Present
 from schemas.base import Record
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation
@@ -24,11 +27,43 @@ HERE = Path(__file__).parent
         ("fib-v1/snapshot.json", Snapshot),
         ("fib-v1/evaluation.json", Evaluation),
         ("fib-v1/index.json", DispatchIndex),
+        ("fib-v1/index-with-evidence.json", DispatchIndex),
     ],
 )
 def test_a_record_of_version_1_keeps_its_digest(name: str, model: type[Record]) -> None:
     record = model.model_validate_json((HERE / name).read_text())
     assert record.digest == json.loads((HERE / "digests.json").read_text())[name]
+
+
+@pytest.mark.parametrize("name", ["fib-v1/index.json", "fib-v1/index-with-evidence.json"])
+def test_an_index_of_any_age_passes_the_publish_test_and_is_written_back_byte_for_byte(name: str) -> None:
+    text = (HERE / name).read_text()
+    index = DispatchIndex.model_validate_json(text)
+    check(index)
+    assert index.model_dump(mode="json") == json.loads(text)
+
+
+def test_an_index_of_version_1_is_served_as_it_always_was() -> None:
+    old = DispatchIndex.model_validate_json((HERE / "fib-v1/index.json").read_text())
+    definition = Definition.model_validate_json((HERE / "fib-v1/definition.json").read_text())
+    (block,) = old.definitions
+    present = Present(libraries={"torch": "2.99.0"}, driver="600.1")
+    table = Table(block, definition, {}, present, old.library_versions)
+    assert table.find({"M": 3}, "x86-64-v3/1t").entry is block.entries[0]
+    assert table.find({"M": 5}, "x86-64-v3/1t").entry is None
+
+
+def test_an_index_with_evidence_serves_its_entry_and_says_why_a_key_was_kept() -> None:
+    index = DispatchIndex.model_validate_json((HERE / "fib-v1/index-with-evidence.json").read_text())
+    definition = Definition.model_validate_json((HERE / "fib-v1/definition.json").read_text())
+    solution = Solution.model_validate_json((HERE / "fib-v1/solution.json").read_text())
+    (block,) = index.definitions
+    table = Table(block, definition, {solution.digest_for(definition.digest): solution})
+    served, kept = table.find({"M": 9}, "x86-64-v3/1t").entry, table.find({"M": 4}, "x86-64-v3/1t").entry
+    assert served is block.entries[0]
+    assert served.covered_keys == ("M=16", "M=8")
+    assert kept is block.kept[0]
+    assert kept.reason == "gain below min_effect"
 
 
 def test_a_solution_of_version_1_keeps_its_digest_under_its_definition() -> None:

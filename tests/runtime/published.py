@@ -4,11 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fib_core.guard import dtype_class
 from fib_core.runtime.device_class import cpu_class
+from fib_core.runtime.present import version_here
+from fib_core.staleness import POLICY_VERSION
 from schemas.canonical import canonical_bytes, digest_of
 from schemas.decision import KeyBox
 from schemas.definition import Definition
-from schemas.index import ChannelPointer, DispatchIndex, IndexedDefinition, IndexedSolution, IndexEntry
+from schemas.index import DispatchIndex, IndexedDefinition, IndexedSolution, IndexEntry, KeptKey, KeyEvidence
+from schemas.publication import ChannelPointer
 from schemas.solution import Solution
 
 HERE = cpu_class(1)
@@ -94,6 +98,47 @@ def index(
         ),
     )  # fmt: skip
     return record, owned
+
+
+def evidence(definition: Definition, found: IndexEntry, **more: Any) -> KeyEvidence:
+    """Evidence of one key, measured with what is installed here."""
+    policy = {
+        "version": POLICY_VERSION, "cache": "warm", "launch": "eager", "timer": "monotonic", "mode": "isolated",
+        "profile": "quick", "rules": digest_of("rules"),
+    }  # fmt: skip
+    return KeyEvidence.model_validate({
+        "key": found.key, "decision_digest": found.decision_digest, "contest_digest": digest_of("contest " + found.key),
+        "campaign": 0, "snapshot_digest": digest_of("1"), "ratio": found.ratio, "interval": found.interval,
+        "standard_error": found.standard_error, "rounds": found.rounds, "finalist_count": found.finalist_count,
+        "samples_digest": digest_of([definition.name, found.key]), "device_ids": ("cpu0",), "drivers": (),
+        "library_versions": {"torch": version_here("torch")}, "policy": policy, "structures": (), "distributions": (),
+    } | more)  # fmt: skip
+
+
+Made = tuple[DispatchIndex, dict[str, tuple[Definition, Solution]]]
+
+
+def modern(made: Made, **more: Any) -> Made:
+    """The same index in the present shape: promotions with evidence, what kept the incumbent listed apart."""
+    record, owned = made
+    contracts = {item.digest: item for item in (SCALE, FUSED)}
+    blocks = []
+    for block in record.definitions:
+        contract = contracts[block.definition_digest]
+        entries, kept = [], []
+        for old in block.entries:
+            box = old.box.model_copy(update={"dtype": dtype_class(contract)})
+            proof = evidence(contract, old, **more)
+            if old.solution_digest:
+                entries.append(old.model_copy(update={"box": box, "evidence": (proof,)}))
+            else:
+                kept.append(KeptKey(
+                    key=old.key, box=box, verdict="kept_incumbent", reason=old.reason,
+                    decision_digest=old.decision_digest, evidence=proof,
+                ))  # fmt: skip
+        update = {"entries": tuple(entries), "kept": tuple(kept), "dropped_count": len(kept)}
+        blocks.append(block.model_copy(update=update))
+    return record.model_copy(update={"definitions": tuple(blocks)}), owned
 
 
 def publish(

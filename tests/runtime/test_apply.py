@@ -18,6 +18,7 @@ from tests.runtime.published import (
     SCALE_VALUE,
     build,
     index,
+    modern,
     solution,
 )
 
@@ -159,6 +160,32 @@ def test_an_entry_of_the_incumbent_runs_the_callers_function_and_is_no_miss(serv
     fib.apply("scale_h4")(own)(rows(3), GAIN)
     assert len(own.calls) == 1
     assert (counted()["incumbent"], counted()["hit"], counted()["miss"]) == (1, 0, {})
+
+
+@pytest.mark.parametrize("count", [3, 6, 8])
+def test_a_kept_key_runs_the_callers_function_and_stats_keep_saying_why(serve, count):
+    serve(modern(index((SCALE, [((2, 4), None), ((6, 8), None)]))))
+    own = own_scale()
+    fib.apply("scale_h4")(own)(rows(count), GAIN)
+    found = counted()
+    assert (len(own.calls), found["incumbent"], found["hit"], found["miss"]) == (1, 1, 0, {})
+    key = "rows=4" if count < 5 else "rows=8"
+    assert found["entries"][key]["incumbent"] == 1
+    assert found["entries"][key]["state"] == "incumbent"
+    assert found["entries"][key]["why"] == "kept incumbent: no candidate met min_effect"
+
+
+def test_a_key_whose_points_lie_apart_has_two_boxes_and_one_count(serve):
+    made, owned = modern(scaled(boxes=((2, 2), (4, 4))))
+    block = made.definitions[0]
+    one = block.entries[0].model_copy(update={"key": "rows=4", "evidence": block.entries[1].evidence})
+    block = block.model_copy(update={"entries": (one, block.entries[1])})
+    serve((made.model_copy(update={"definitions": (block,)}), owned))
+    served = fib.apply("scale_h4")(own_scale())
+    for count in (2, 3, 4):
+        served(rows(count), GAIN)
+    assert counted()["entries"] == {"rows=4": {"hit": 2, "incumbent": 0, "state": "ready"}}
+    assert counted()["miss"] == {"outside_every_box": 1}
 
 
 def test_what_a_solution_does_not_support_inside_its_box_is_a_miss(serve):

@@ -9,6 +9,7 @@ from schemas.decision import Decision
 from schemas.evaluation import Evaluation, Job
 from schemas.index import IndexEntry
 from schemas.rows import (
+    DECISION_DOCUMENT_ONLY,
     EVALUATION_DOCUMENT_ONLY,
     call_rows,
     decision_rows,
@@ -32,7 +33,7 @@ from tests.core.road import walk
 from tests.core.world import DEVICE, World, gemm, solution
 
 WALKED = walk(World({"old": 1.0, "fast": 0.5}), [solution("fast", gemm())])
-INDEX = dispatch.build(WALKED.snapshot, WALKED.decisions, WALKED.solutions, "quick", DEVICE, {})
+INDEX = dispatch.build(WALKED.snapshot, WALKED.decisions, WALKED.solutions, "quick", DEVICE, {}, WALKED.measured)
 ROWS = {
     CallTable: call_rows([TraceRecord(definition="gemm_n8_k4", axes={"M": 3})] * 2),
     WorkloadTable: workload_rows(WALKED.snapshot),
@@ -68,8 +69,10 @@ def test_columns_are_the_records_fields_and_what_is_said_to_be_derived() -> None
     assert set(columns_of(WorkloadTable)) == placed | {"workload_digest"}
     judged = fields(Job, "library_versions") | (fields(Evaluation) - EVALUATION_DOCUMENT_ONLY)
     assert set(columns_of(EvaluationTable)) == judged | {"evaluation_digest", "median_us"}
-    assert set(columns_of(DecisionTable)) == fields(Decision) | {"decision_digest", "ratio", "p_holm"}
-    assert set(columns_of(IndexEntryTable)) == fields(IndexEntry, "interval") | {"definition_digest", "low", "high"}
+    decided = fields(Decision) - DECISION_DOCUMENT_ONLY
+    assert set(columns_of(DecisionTable)) == decided | {"decision_digest", "ratio", "p_holm"}
+    guarded = fields(IndexEntry, "interval", "evidence")
+    assert set(columns_of(IndexEntryTable)) == guarded | {"definition_digest", "low", "high"}
 
 
 def first(model, **changes) -> dict:

@@ -1,0 +1,163 @@
+"""Publishers that are killed, and a reader that looks all the while: `boundaries URL` or `moments URL COUNT`.
+
+A script of its own, because forking is safe only where no other thread runs. Prints one line of JSON.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from fib_core.adapters.store_url import open_store
+from fib_core.errors import FibError
+from fib_core.garbage import collect
+from fib_core.history import channel_key, current
+from fib_core.publish import Terms, publish
+from fib_core.runtime.proof import prove
+from schemas.canonical import canonical_bytes
+from schemas.publication import ChannelPointer
+from tests.publish.breaking_store import dying
+from tests.publish.material import SIGNER, at, made, put, save_definitions, whole
+
+MORE_THAN_WRITES = 20
+GRACE_S = 20  # a publication here takes less
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def killed_here() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Process id of a child that does ``work`` and exits 0, or 1 with the reason on stderr."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        work()
+        os._exit(0)
+    except BaseException as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+def code_of(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def read_for_ever(url: str, stop: int, report: int) -> None:
+    """Read the channel whole until the parent closes its end; report reads and the first thing that was not whole."""
+    store, reads, problem = open_store(url), 0, ""
+    os.set_blocking(stop, False)
+    while not problem and _goes_on(stop):
+        try:
+            whole(store, "dev", SIGNER)
+        except (FibError, AssertionError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        reads += 1
+    os.write(report, json.dumps({"reads": reads, "problem": problem}).encode())
+
+
+def _goes_on(stop: int) -> bool:
+    try:
+        return os.read(stop, 1) != b""
+    except BlockingIOError:
+        return True
+
+
+def load_for_ever(url: str) -> None:
+    """Other work on the same store: another channel moves, and collections run."""
+    store, number = open_store(url), 0
+    while True:
+        put(store, made(f"load {number}", dps=bool(number % 2)), "load", Terms(prove, now(), SIGNER))
+        collect(store, now(), 0.0, GRACE_S, dry_run=False)
+        number += 1
+
+
+def boundaries(url: str) -> dict[str, int]:
+    """Kill a publisher before and after each of its writes; every time the channel is whole, and the next one works."""
+    kills = moved = 0
+    for place in range(1, MORE_THAN_WRITES):
+        for before in (True, False):
+            item, number = made(f"{place} {before}", fused=True), current(open_store(url), "dev").number
+            pid = in_child(lambda p=place, b=before, i=item: _publish(dying(open_store(url), p, b, killed_here), i))
+            code = code_of(pid)
+            if code == 0:
+                return {"kills": kills, "moved": moved}
+            assert code == -signal.SIGKILL, code
+            kills += 1
+            store = open_store(url)
+            moved += whole(store, "dev").number - number
+            again = _publish(store, item)
+            assert again.number == number + 1
+            assert whole(store, "dev").index_digest == item[0].digest
+    raise AssertionError("there are more writes than this test thinks")
+
+
+def moments(url: str, count: int) -> dict[str, int]:
+    """Kill a busy publisher at ``count`` random moments."""
+    chance, kills = random.Random(7), 0
+    before = current(open_store(url), "dev").number
+    for turn in range(count):
+        pid = in_child(lambda turn=turn: _publish_for_ever(url, turn))
+        time.sleep(chance.uniform(0.05, 0.6))
+        os.kill(pid, signal.SIGKILL)
+        assert code_of(pid) == -signal.SIGKILL
+        kills += 1
+        whole(open_store(url), "dev")
+    store = open_store(url)
+    _publish(store, made("after all"))
+    return {"kills": kills, "moved": whole(store, "dev").number - before}
+
+
+def torn(url: str) -> dict[str, int]:
+    """The control: a publisher that moves the pointer first and writes its objects afterwards, killed in between."""
+    record, _ = made("torn")
+    store = open_store(url)
+    found = store.get(channel_key("dev"))
+    pointer = ChannelPointer(index_digest=record.digest, previous=None, published_at=at())
+    store.swap(channel_key("dev"), canonical_bytes(pointer.model_dump(mode="json")), found.etag)
+    time.sleep(1)
+    return {"kills": 0, "moved": 1}
+
+
+def _publish(store, item):
+    save_definitions(store)
+    return publish(store, *item, "dev", Terms(prove, now(), SIGNER))
+
+
+def _publish_for_ever(url: str, turn: int) -> None:
+    store, number = open_store(url), 0
+    while True:
+        _publish(store, made(f"{turn} {number}", dps=bool(number % 2), fused=bool(number % 3)))
+        number += 1
+
+
+def main(task: str, url: str, *more: str) -> None:
+    _publish(open_store(url), made("first"))
+    stop_read, stop = os.pipe()
+    answers, report = os.pipe()
+    reader = in_child(lambda: (os.close(stop), read_for_ever(url, stop_read, report)))
+    # A collection rightly refuses to work on the control's broken channel.
+    load = in_child(lambda: (os.close(stop), load_for_ever(url) if task != "torn" else time.sleep(60)))
+    try:
+        done = {"boundaries": boundaries, "moments": moments, "torn": torn}[task](url, *map(int, more))
+    finally:
+        os.kill(load, signal.SIGKILL)
+        assert code_of(load) == -signal.SIGKILL
+        os.close(stop)
+        os.close(report)
+        seen = json.loads(os.read(answers, 4096) or b"{}")
+        code_of(reader)
+    print(json.dumps(done | seen))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
