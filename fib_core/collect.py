@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fib_core.constraints import violated
 from fib_core.errors import ContractError, UnsupportedInput
-from fib_core.ragged import contradictions
-from fib_core.structure import recipes_for
+from fib_core.workloads.constraints import violated
+from fib_core.workloads.ragged import contradictions
+from fib_core.workloads.structure import recipes_for
 from schemas.definition import AxisConst, Definition
 from schemas.trace import QuarantinedRow, TraceRecord
 

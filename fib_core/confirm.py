@@ -9,12 +9,12 @@ import random
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from fib_core.contest import Contest, VisitSettings, applies
-from fib_core.decided import resolve
-from fib_core.gates import causes
-from fib_core.paired import Rounds
-from fib_core.profiles import Rules
-from fib_core.verdict import KeyCase, judge
+from fib_core.decision.contest import Contest, VisitSettings, applies
+from fib_core.decision.decided import resolve
+from fib_core.decision.gates import causes
+from fib_core.decision.paired import Rounds
+from fib_core.decision.profiles import Rules
+from fib_core.decision.verdict import KeyCase, judge
 from schemas.base import Digest
 from schemas.canonical import digest_of
 from schemas.decision import Decision, KeyBox

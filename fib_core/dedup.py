@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fib_core.axisclass import class_key
-from fib_core.families import LENGTHS, log_size, structure_class
-from fib_core.selection import STRIDED, LeftOut, Selected, select
-from fib_core.structure import recipes_for
+from fib_core.workloads.axisclass import class_key
+from fib_core.workloads.families import LENGTHS, log_size, structure_class
+from fib_core.workloads.selection import STRIDED, LeftOut, Selected, select
+from fib_core.workloads.structure import recipes_for
 from schemas.definition import Definition
 from schemas.trace import TraceRecord
 from schemas.workload import Workload

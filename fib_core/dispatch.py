@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fib_core.boxes import LearntBox, learn
-from fib_core.constraints import violated
 from fib_core.errors import ContractError
-from fib_core.evidence import Measured, evidence_of, winning_estimate
-from fib_core.guard import covers, dtype_class, length_guard
-from fib_core.lookup import all_corners, check, corners, overlap
+from fib_core.index.boxes import LearntBox, learn
+from fib_core.index.evidence import Measured, evidence_of, winning_estimate
+from fib_core.index.guard import covers, dtype_class, length_guard
+from fib_core.index.lookup import all_corners, check, corners, overlap
+from fib_core.workloads.constraints import violated
 from schemas.base import Digest
 from schemas.decision import Decision, Estimate, KeyBox, Profile
 from schemas.definition import Definition

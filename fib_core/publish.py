@@ -9,11 +9,11 @@ move a pointer under the same terms.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fib_core import condemned, history, signing
 from fib_core.errors import ContractError, ObjectMissing, StoreRefused
-from fib_core.history import Seen
-from fib_core.lookup import check
+from fib_core.index.lookup import check
 from fib_core.ports import ObjectStore
+from fib_core.publication import condemned, history, signing
+from fib_core.publication.history import Seen
 from schemas.base import Digest
 from schemas.canonical import canonical_bytes, digest_of_bytes
 from schemas.index import DispatchIndex

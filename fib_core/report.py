@@ -6,10 +6,10 @@ Knows no tracker, no terminal and no artifact store.
 
 from collections.abc import Sequence
 
-from fib_core.controls import controls_of, discoveries_of
-from fib_core.report_closing import closing_lines
-from fib_core.report_facts import RunFacts
-from fib_core.report_page import (
+from fib_core.account.controls import controls_of, discoveries_of
+from fib_core.account.report_closing import closing_lines
+from fib_core.account.report_facts import RunFacts
+from fib_core.account.report_page import (
     cold_section,
     control_section,
     coverage_section,
@@ -18,7 +18,7 @@ from fib_core.report_page import (
     table,
     together,
 )
-from fib_core.report_rows import (
+from fib_core.account.report_rows import (
     Row,
     account_rows,
     decision_rows,
@@ -29,7 +29,7 @@ from fib_core.report_rows import (
     toothless_rows,
     verdict_counts,
 )
-from fib_core.scoring import EVERY, Score
+from fib_core.account.scoring import EVERY, Score
 
 __all__ = [
     "RunFacts", "closing_lines", "decision_rows", "extras", "failure_rows", "metrics", "page", "status_counts",

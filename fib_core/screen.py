@@ -8,12 +8,20 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fib_core.axisclass import are_neighbours, class_key
-from fib_core.contest import Contest, Times, VisitSettings, applies, placed_of, screen_times, toothless_workloads
-from fib_core.families import CORE
-from fib_core.incumbents import measured_incumbent, rival_forms, why_none
-from fib_core.profiles import Rules
-from fib_core.ranking import best_ratio, cover
+from fib_core.decision.contest import (
+    Contest,
+    Times,
+    VisitSettings,
+    applies,
+    placed_of,
+    screen_times,
+    toothless_workloads,
+)
+from fib_core.decision.incumbents import measured_incumbent, rival_forms, why_none
+from fib_core.decision.profiles import Rules
+from fib_core.decision.ranking import best_ratio, cover
+from fib_core.workloads.axisclass import are_neighbours, class_key
+from fib_core.workloads.families import CORE
 from schemas.base import Digest
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation, Status

@@ -8,8 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from fib_core.families import FAMILIES_FOR_HOLDOUT, HOLDOUT_SHARE, Sides, family_digest, family_name, sides_for
-from fib_core.structure import recipes_for, stress_points
+from fib_core.workloads.families import (
+    FAMILIES_FOR_HOLDOUT,
+    HOLDOUT_SHARE,
+    Sides,
+    family_digest,
+    family_name,
+    sides_for,
+)
+from fib_core.workloads.structure import recipes_for, stress_points
 from schemas.base import Digest
 from schemas.definition import Definition
 from schemas.numerics import POLICY_VERSION

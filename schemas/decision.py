@@ -15,9 +15,9 @@ Condition = Literal["significance", "min_effect", "gates_passed", "gates_speed"]
 class KeyBox(Record):
     """Guard of a key: closed interval per var axis, learnt from measured points; outside it nothing is claimed.
 
-    ``dtype`` is the class that ``fib_core.guard.dtype_class`` gives the definition. ``lengths`` maps a total
-    (``num_kv_indices``) to the classes of its mean per sequence, ``fib_core.axisclass``; ``fib_core.guard.covers`` asks
-    it too.
+    ``dtype`` is the class that ``fib_core.index.guard.dtype_class`` gives the definition. ``lengths`` maps a total
+    (``num_kv_indices``) to the classes (``fib_core.workloads.axisclass``) of its mean per sequence, which
+    ``fib_core.index.guard.covers`` asks too.
     """
 
     definition_digest: Digest

@@ -37,7 +37,10 @@ class SafetensorsInput(PublicRecord):
 
 
 class StructuredInput(PublicRecord):
-    """Ours: an integer array rebuilt by ``fib_core.structure.GENERATORS[generator](**params)``; exported as a blob."""
+    """Ours: an integer array rebuilt by ``GENERATORS[generator](**params)`` of ``fib_core.workloads.structure``.
+
+    Exported as a blob.
+    """
 
     type: Literal["structured"]
     generator: NonEmpty

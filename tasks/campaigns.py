@@ -10,11 +10,11 @@ from dataclasses import asdict, replace
 from pydantic import ValidationError
 
 from fib_core import ledger
-from fib_core.axisclass import class_key
-from fib_core.contest import Contest, VisitSettings
+from fib_core.decision.contest import Contest, VisitSettings
+from fib_core.decision.profiles import RULES
 from fib_core.errors import ObjectMissing, StoreRefused
-from fib_core.profiles import RULES
-from fib_core.staleness import POLICY_VERSION
+from fib_core.index.staleness import POLICY_VERSION
+from fib_core.workloads.axisclass import class_key
 from schemas.base import Digest
 from schemas.campaign import Campaign
 from schemas.canonical import digest_of

@@ -7,7 +7,7 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from fib_core import dedup as room
-from fib_core.profiles import RULES
+from fib_core.decision.profiles import RULES
 from schemas.definition import Definition
 from schemas.trace import TraceRecord
 from schemas.workload import Workload

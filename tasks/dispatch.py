@@ -8,7 +8,7 @@ from prefect.cache_policies import NO_CACHE
 
 from fib_core import dispatch as room
 from fib_core import ledger
-from fib_core.evidence import Measured
+from fib_core.index.evidence import Measured
 from schemas.decision import Decision
 from schemas.evaluation import Evaluation
 from schemas.index import DispatchIndex

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fib_core.errors import ContractError, UnsupportedInput
 from fib_core.jobs import COARSE_DRAWS
-from fib_core.structure import recipes_for, small_valid_set
+from fib_core.workloads.structure import recipes_for, small_valid_set
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation
 from schemas.solution import Solution

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fib_core.adapters import key_files
-from fib_core.signing import PublicKey
+from fib_core.publication.signing import PublicKey
 
 
 def hold_signing_key() -> None:

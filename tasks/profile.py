@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from fib_core.contest import VisitSettings
+from fib_core.decision.contest import VisitSettings
 from fib_core.jobs import STRICT_DRAWS_MAX
 from schemas.base import Digest
 from schemas.decision import Profile

@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from fib_core import history, ledger
-from fib_core.axisclass import class_key
-from fib_core.contest import Contest, placed_of
+from fib_core import ledger
+from fib_core.decision.contest import Contest, placed_of
 from fib_core.errors import ContractError
-from fib_core.evidence import winning_estimate
+from fib_core.index.evidence import winning_estimate
+from fib_core.publication import history
 from fib_core.publish import read_index
+from fib_core.workloads.axisclass import class_key
 from schemas.base import Digest
 from schemas.decision import Decision
 from schemas.definition import Definition

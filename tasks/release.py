@@ -6,9 +6,10 @@ without measuring; so it imports neither Prefect nor a device.
 
 from datetime import UTC, datetime
 
-from fib_core import garbage, publish
+from fib_core import publish
 from fib_core.adapters import key_files
 from fib_core.adapters.store_url import open_store
+from fib_core.publication import garbage
 from fib_core.runtime import places
 from schemas.publication import ChannelPointer
 
@@ -36,5 +37,5 @@ def rollback(store_url: str | None, channel: str, to: str | None, vouch: bool) -
 
 
 def collect(store_url: str | None, keep_days: float, grace_s: int, dry_run: bool) -> garbage.Collection:
-    """Mark and delete what no channel reaches; raises as `fib_core.garbage` does."""
+    """Mark and delete what no channel reaches; raises as `fib_core.publication.garbage` does."""
     return garbage.collect(open_store(store_url or places.store_url()), now(), keep_days, grace_s, dry_run)

@@ -14,11 +14,11 @@ from prefect.cache_policies import NO_CACHE
 
 from fib_core import confirm as room
 from fib_core import ledger
-from fib_core.agreement import again, shares, spoiled
-from fib_core.contest import VisitSettings
-from fib_core.gates import causes
-from fib_core.paired import Entry, Rounds
-from fib_core.profiles import RULES
+from fib_core.decision.agreement import again, shares, spoiled
+from fib_core.decision.contest import VisitSettings
+from fib_core.decision.gates import causes
+from fib_core.decision.paired import Entry, Rounds
+from fib_core.decision.profiles import RULES
 from schemas.base import Digest
 from schemas.evaluation import Evaluation
 from schemas.index import DispatchIndex

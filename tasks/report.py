@@ -13,10 +13,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from fib_core import report as room
-from fib_core.controls import control_rows
-from fib_core.coverage import measure
+from fib_core.account.controls import control_rows
+from fib_core.account.coverage import measure
 from fib_core.errors import TooManyInvalid
-from fib_core.past import save_screen
+from fib_core.index.past import save_screen
 from schemas.canonical import short
 from schemas.decision import Decision
 from schemas.environment import Environment

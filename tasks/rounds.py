@@ -12,8 +12,8 @@ from prefect import get_run_logger
 
 from fib_core import confirm as room
 from fib_core import ledger
-from fib_core.contest import Contest, VisitSettings
-from fib_core.profiles import RULES
+from fib_core.decision.contest import Contest, VisitSettings
+from fib_core.decision.profiles import RULES
 from schemas.base import Digest
 from schemas.decision import Decision
 from schemas.evaluation import Evaluation

@@ -14,8 +14,8 @@ from statistics import median
 from prefect import get_run_logger
 
 from fib_core import screen as room
-from fib_core.contest import Contest, VisitSettings, placed_of
-from fib_core.profiles import RULES
+from fib_core.decision.contest import Contest, VisitSettings, placed_of
+from fib_core.decision.profiles import RULES
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation, Status
 from schemas.snapshot import Snapshot

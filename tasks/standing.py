@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 from prefect import get_run_logger
 
-from fib_core import history, ledger
-from fib_core.contest import Contest
+from fib_core import ledger
+from fib_core.decision.contest import Contest
+from fib_core.decision.paired import Rounds
+from fib_core.decision.profiles import RULES
+from fib_core.decision.verdict import KeyCase
 from fib_core.errors import ObjectMissing
-from fib_core.evidence import Question, rules_digest
+from fib_core.index.evidence import Question, rules_digest
+from fib_core.index.lookup import definition_in
+from fib_core.index.staleness import POLICY_VERSION, Present, identity_reasons, key_reasons
 from fib_core.jobs import timer_of
-from fib_core.lookup import definition_in
-from fib_core.paired import Rounds
-from fib_core.profiles import RULES
+from fib_core.publication import history
 from fib_core.publish import read_index
-from fib_core.staleness import POLICY_VERSION, Present, identity_reasons, key_reasons
-from fib_core.verdict import KeyCase
 from schemas.base import Digest
 from schemas.decision import Decision, KeyBox
 from schemas.index import DispatchIndex, IndexedDefinition, KeyEvidence

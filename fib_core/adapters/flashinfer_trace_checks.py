@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from fib_core.adapters.flashinfer_trace_blobs import BlobFolder, BlobMissing
 from fib_core.adapters.flashinfer_trace_files import Malformed
-from fib_core.constraints import violations
 from fib_core.errors import UnsupportedInput
-from fib_core.structure import generate
+from fib_core.workloads.constraints import violations
+from fib_core.workloads.structure import generate
 from schemas.definition import Definition
 from schemas.workload import InputRecipe, PublicWorkload, SafetensorsInput, ScalarInput, StructuredInput
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fib_core.adapters.flashinfer_trace_files import Malformed
-from fib_core.constraints import Unknown, evaluate
+from fib_core.workloads.constraints import Unknown, evaluate
 from schemas.canonical import digest_of
 from schemas.definition import Definition
 

@@ -17,7 +17,7 @@ import numpy as np
 from fib_core.adapters.flashinfer_trace_blobs import write_tensors
 from fib_core.errors import ContractError
 from fib_core.inspect_dataset import Dataset, TraceRow
-from fib_core.structure import generate
+from fib_core.workloads.structure import generate
 from schemas.canonical import digest_of
 from schemas.definition import Definition
 from schemas.solution import Solution

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fib_core.errors import ContractError
-from fib_core.signing import MARK, PublicKey, Signer, new_private_key, public_key_from, signer_from
+from fib_core.publication.signing import MARK, PublicKey, Signer, new_private_key, public_key_from, signer_from
 
 SIGNING_KEY, SIGNING_KEY_FILE, TRUSTED_KEYS = "FIB_SIGNING_KEY", "FIB_SIGNING_KEY_FILE", "FIB_TRUSTED_KEYS"
 PUBLIC_SUFFIX = ".pub"

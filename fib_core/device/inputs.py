@@ -113,7 +113,7 @@ class InputSource:
 
 
 def _structured(recipe: StructuredInput) -> Any:
-    from fib_core.structure import GENERATORS
+    from fib_core.workloads.structure import GENERATORS
 
     if recipe.generator not in GENERATORS:
         raise UnsupportedInput(f"unknown structural generator {recipe.generator!r}")

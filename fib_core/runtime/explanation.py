@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from fib_core.axisclass import class_key
 from fib_core.errors import ContractError
 from fib_core.runtime.device_class import class_of_name, is_canonical
 from fib_core.runtime.present import present_for
 from fib_core.runtime.pulled import PulledIndex
 from fib_core.runtime.table import OUTSIDE, Match, Table
+from fib_core.workloads.axisclass import class_key
 
 if TYPE_CHECKING:
     from fib_core.runtime.table import Guarded

@@ -15,7 +15,7 @@ from fib_core.runtime.pulled import PulledIndex, assemble, object_key, parsed, v
 
 if TYPE_CHECKING:
     from fib_core.ports import ObjectStore
-    from fib_core.signing import Vouched
+    from fib_core.publication.signing import Vouched
     from schemas.publication import ChannelPointer
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fib_core.staleness import Present
+    from fib_core.index.staleness import Present
     from schemas.index import DispatchIndex
 
 _DRIVER = Path("/proc/driver/nvidia/version")
@@ -42,7 +42,7 @@ def present_for(index: "DispatchIndex") -> "Present":
 
     Bytes of solutions and definitions need no look: the reader names both by digest. What is absent judges nothing.
     """
-    from fib_core.staleness import Present
+    from fib_core.index.staleness import Present
 
     here = {name: version_here(name) for name in sorted(_named(index))}
     return Present(libraries={name: text for name, text in here.items() if text != _ABSENT}, driver=driver_here())

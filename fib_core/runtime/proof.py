@@ -6,13 +6,13 @@ Staleness is left out, since the publisher's process is not the server.
 
 from collections.abc import Iterator, Mapping
 
-from fib_core.constraints import violated
 from fib_core.errors import ContractError, ObjectMissing, StoreRefused
-from fib_core.guard import covers
-from fib_core.lookup import all_corners, check, corners, just_outside
+from fib_core.index.guard import covers
+from fib_core.index.lookup import all_corners, check, corners, just_outside
 from fib_core.runtime.device_class import aliases_of, class_under, is_canonical
 from fib_core.runtime.pulled import Getter, PulledIndex, assemble, object_key
 from fib_core.runtime.table import OTHER_DEVICE, UNSUPPORTED, Match, Table
+from fib_core.workloads.constraints import violated
 from schemas.index import IndexedDefinition, IndexEntry, KeptKey
 
 

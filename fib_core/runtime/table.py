@@ -7,12 +7,12 @@ every measured box gets none. A stale entry serves nobody and says why; the othe
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from fib_core.axisclass import axis_class
-from fib_core.constraints import holds
-from fib_core.guard import LAYOUT, covers, dtype_class
+from fib_core.index.guard import LAYOUT, covers, dtype_class
+from fib_core.workloads.axisclass import axis_class
+from fib_core.workloads.constraints import holds
 
 if TYPE_CHECKING:
-    from fib_core.staleness import Present, Stale
+    from fib_core.index.staleness import Present, Stale
     from schemas.definition import Definition
     from schemas.index import IndexedDefinition, IndexEntry, KeptKey
     from schemas.solution import Solution
@@ -116,7 +116,7 @@ def _stale(
 ) -> "dict[int, tuple[Stale, ...]]":
     if present is None:
         return {}
-    from fib_core.staleness import entry_reasons
+    from fib_core.index.staleness import entry_reasons
 
     reasons = {id(entry): entry_reasons(entry, present, measured_with) for entry in indexed.entries}
     return {name: found for name, found in reasons.items() if found}

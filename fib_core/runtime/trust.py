@@ -14,8 +14,8 @@ from fib_core.errors import ContractError, StoreRefused
 from fib_core.runtime.notices import once
 
 if TYPE_CHECKING:
+    from fib_core.publication.signing import PublicKey, Vouched
     from fib_core.runtime.pulled import Getter
-    from fib_core.signing import PublicKey, Vouched
     from schemas.publication import ChannelPointer
 
 TRUSTED_KEYS, PUBLISHED_AFTER = "FIB_TRUSTED_KEYS", "FIB_PUBLISHED_AFTER"
@@ -45,7 +45,7 @@ def is_strict() -> bool:
 
 def checked_index(get: "Getter", index_digest: str) -> "Vouched | None":
     """Who vouched for an index (None: nothing is checked); raises ``StoreRefused`` if nobody who is trusted did."""
-    from fib_core import signing
+    from fib_core.publication import signing
 
     return _checked(get, signing.INDEX, index_digest, f"the index {index_digest}")
 
@@ -54,7 +54,7 @@ def checked_pointer(
     get: "Getter", channel: str, pointer: "ChannelPointer", before: Followed | None
 ) -> "Vouched | None":
     """Who vouched for what a channel names; raises ``StoreRefused`` for a pointer of another time or channel too."""
-    from fib_core import signing
+    from fib_core.publication import signing
 
     _check_age(channel, pointer.published_at)
     vouched = _checked(get, signing.POINTER, pointer.digest, f"the pointer of channel {channel}")
@@ -73,7 +73,7 @@ def checked_pointer(
 
 
 def _checked(get: "Getter", domain: str, digest: str, what: str) -> "Vouched | None":
-    from fib_core import signing
+    from fib_core.publication import signing
 
     keys = trusted_keys()
     vouched = signing.valid_signature(get, domain, digest, keys)

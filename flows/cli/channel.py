@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def show(source: Store = "", as_json: AsJson = False) -> None:
     """List the channels of a store: which index each names, since when, and who signed that."""
-    from fib_core.history import channels
+    from fib_core.publication.history import channels
     from fib_core.runtime.index_client import open_store
 
     store = open_store(source or None)
@@ -80,9 +80,9 @@ def rollback(
 
 def _moves(store: "ObjectStore", channel: str) -> Iterator[dict[str, Any]]:
     """Newest first, with the ids of the keys that signed each (not checked here), and whether its index is left."""
-    from fib_core import history as room
+    from fib_core.publication import history as room
+    from fib_core.publication.signing import PREFIX
     from fib_core.publish import index_key
-    from fib_core.signing import PREFIX
 
     for pointer in room.chain(store, room.current(store, channel)):
         prefix = f"{PREFIX}/{pointer.digest.removeprefix('sha256:')}/"

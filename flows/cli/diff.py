@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from fib_core.index_diff import Row, Side
+    from fib_core.index.index_diff import Row, Side
     from schemas.index import DispatchIndex
 
 
@@ -27,8 +27,8 @@ def diff(
 
     A key counts under its first change in this order; counts sum to the entries and kept keys of each index.
     """
-    from fib_core.index_diff import counts
-    from fib_core.index_diff import diff as compare
+    from fib_core.index.index_diff import counts
+    from fib_core.index.index_diff import diff as compare
 
     one, other = _index(old, store), _index(new, store)
     rows = compare(one, other)
@@ -45,7 +45,7 @@ def diff(
 
 def _index(name: str, store: str) -> "DispatchIndex":
     """By digest, by file, by channel."""
-    from fib_core.history import current
+    from fib_core.publication.history import current
     from fib_core.publish import read_index
     from fib_core.runtime.index_client import open_store
     from schemas.canonical import is_digest

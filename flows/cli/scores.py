@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from fib_core.past import Past
-    from fib_core.projections import Overhead
-    from fib_core.scorecard import Scorecard
+    from fib_core.account.projections import Overhead
+    from fib_core.account.scorecard import Scorecard
+    from fib_core.index.past import Past
 
 WIDTH_IN_FILES = 160
 SCORES = ("score", "definition", "side", "value", "counted", "left out", "times", "weights", "baseline")
@@ -38,9 +38,9 @@ def scores(  # noqa: PLR0913, PLR0917 - one parameter per option
     Ratios are confirmed estimates; times are those of the confirmation rounds, else of the screen. Train, holdout and
     stress stay apart. With --share a definition's gain is projected to a whole step, the cost of dispatching included.
     """
-    from fib_core.projections import projections
-    from fib_core.scorecard import scorecard
-    from fib_core.scoring import THRESHOLDS
+    from fib_core.account.projections import projections
+    from fib_core.account.scorecard import scorecard
+    from fib_core.account.scoring import THRESHOLDS
 
     shares = _shares(share or [])
     overhead = _overhead(overhead_us, overhead_from) if shares else None
@@ -56,7 +56,7 @@ def scores(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _read(channel: str, source: str, quiet: bool) -> "tuple[Past, str]":
-    from fib_core.past import read_past
+    from fib_core.index.past import read_past
     from fib_core.runtime import index_client, places
 
     store = index_client.open_store(source or None)
@@ -91,8 +91,8 @@ def _check_named(shares: dict[str, float], past: "Past") -> None:
 
 
 def _overhead(us: float | None, file: Path | None) -> "Overhead":
+    from fib_core.account.projections import Overhead, overhead_from_bench
     from fib_core.errors import ContractError
-    from fib_core.projections import Overhead, overhead_from_bench
 
     if us is not None and file is None:
         return Overhead(us, "the command line")
@@ -107,8 +107,8 @@ def _overhead(us: float | None, file: Path | None) -> "Overhead":
 def _answer(past: "Past", digest: str, card: "Scorecard", ahead: list[dict[str, Any]]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from fib_core.cold import cold_rows
-    from fib_core.controls import controls_of, discoveries_of
+    from fib_core.account.cold import cold_rows
+    from fib_core.account.controls import controls_of, discoveries_of
 
     return {
         "index_digest": digest,
@@ -130,8 +130,8 @@ def _answer(past: "Past", digest: str, card: "Scorecard", ahead: list[dict[str, 
 
 
 def _show(past: "Past", digest: str, card: "Scorecard", ahead: list[dict[str, Any]]) -> None:
-    from fib_core.controls import controls_of, discoveries_of
-    from fib_core.report_page import control_section, score_row, together
+    from fib_core.account.controls import controls_of, discoveries_of
+    from fib_core.account.report_page import control_section, score_row, together
 
     console = Console(highlight=False, width=None if Console().is_terminal else WIDTH_IN_FILES)
     console.print(f"index {digest} ({past.index.profile}), snapshot {past.snapshot.digest}", soft_wrap=True)

@@ -28,7 +28,7 @@ import torch  # noqa: E402
 from fib_core.builders import load  # noqa: E402
 from fib_core.device.inputs import build_inputs  # noqa: E402
 from fib_core.device.regions import torch_dtype  # noqa: E402
-from fib_core.structure import recipes_for  # noqa: E402
+from fib_core.workloads.structure import recipes_for  # noqa: E402
 from schemas.definition import Definition  # noqa: E402
 from schemas.solution import Solution  # noqa: E402
 from schemas.workload import Workload  # noqa: E402

@@ -13,11 +13,11 @@ from typing import Any
 from scipy.stats import binomtest
 
 from fib_core import ledger
+from fib_core.decision.profiles import RULES
+from fib_core.decision.spread import length_class
+from fib_core.decision.stats import hodges_lehmann, signed_rank_p
 from fib_core.errors import ObjectMissing
 from fib_core.ports import ObjectStore
-from fib_core.profiles import RULES
-from fib_core.spread import length_class
-from fib_core.stats import hodges_lehmann, signed_rank_p
 from schemas.decision import Decision
 from schemas.evaluation import Evaluation
 from tasks.memory import DecisionMemory

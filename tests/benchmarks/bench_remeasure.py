@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from fib_core.agreement import shares  # noqa: E402
+from fib_core.decision.agreement import shares  # noqa: E402
 from schemas.remeasurement import KeyAgain  # noqa: E402
 
 FIB = [sys.executable, "-c", "from flows.cli import main; main()"]

@@ -25,9 +25,9 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 
 from fib_core import confirm, screen  # noqa: E402
-from fib_core.contest import screen_times  # noqa: E402
-from fib_core.profiles import FULL  # noqa: E402
-from fib_core.ranking import best_ratio  # noqa: E402
+from fib_core.decision.contest import screen_times  # noqa: E402
+from fib_core.decision.profiles import FULL  # noqa: E402
+from fib_core.decision.ranking import best_ratio  # noqa: E402
 from schemas.decision import Decision  # noqa: E402
 from schemas.evaluation import Evaluation  # noqa: E402
 from tasks.profile import SPENDS  # noqa: E402

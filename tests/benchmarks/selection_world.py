@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from fib_core import screen, split
-from fib_core.contest import VisitSettings
+from fib_core.decision.contest import VisitSettings
 from schemas.base import Record
 from schemas.definition import AxisVar, Definition, TensorSpec
 from schemas.environment import Environment

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from fib_core import lookup
 from fib_core.adapters.directory_store import DirectoryStore
 from fib_core.errors import ContractError
+from fib_core.index import lookup
 from fib_core.runtime import index_client
 from fib_core.runtime.explanation import explain as ask
 from fib_core.runtime.pulled import PulledIndex

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from fib_core import dispatch, ledger
+from fib_core.account.scorecard import scorecard
+from fib_core.account.scoring import CONFIRMED
 from fib_core.errors import ContractError, ObjectMissing, StoreRefused
-from fib_core.past import decisions_in, read_past, save_screen
+from fib_core.index.past import decisions_in, read_past, save_screen
 from fib_core.runtime import index_client
 from fib_core.runtime.pulled import object_key
-from fib_core.scorecard import scorecard
-from fib_core.scoring import CONFIRMED
 from flows.cli import scores
 from schemas.screen_log import ScreenLog
 from tests.core.road import Walked, walk

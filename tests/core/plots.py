@@ -8,8 +8,8 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from fib_core.axisclass import class_key
-from fib_core.boxes import LearntBox, learn
+from fib_core.index.boxes import LearntBox, learn
+from fib_core.workloads.axisclass import class_key
 from schemas.decision import Decision, KeyBox
 from schemas.snapshot import Placed
 from schemas.workload import Workload

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fib_core import confirm, screen, split
-from fib_core.contest import Contest
-from fib_core.evidence import Measured
-from fib_core.profiles import Rules
+from fib_core.decision.contest import Contest
+from fib_core.decision.profiles import Rules
+from fib_core.index.evidence import Measured
 from schemas.decision import Decision
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation

@@ -6,8 +6,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.agreement import again, shares, spoiled
-from fib_core.stats import hodges_lehmann, standard_error
+from fib_core.decision.agreement import again, shares, spoiled
+from fib_core.decision.stats import hodges_lehmann, standard_error
 from schemas.remeasurement import KeyAgain
 
 DIGEST = "sha256:" + "0" * 64

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.axisclass import are_neighbours, axis_class, class_key, class_step
+from fib_core.workloads.axisclass import are_neighbours, axis_class, class_key, class_step
 
 
 @pytest.mark.parametrize(("size", "expected"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (8, 8), (9, 16)])

@@ -1,5 +1,6 @@
 """Boxes: only measured points and gaps that a holdout vouches for; disjoint, bounded, and blind to order."""
 
+# long file: the rule's properties, then its examples, one after the other
 import random
 from dataclasses import replace
 from itertools import combinations, product
@@ -8,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fib_core.boxes import learn
 from fib_core.errors import ContractError
-from fib_core.hulls import Hull, hull_of, neighbours
+from fib_core.index.boxes import learn
+from fib_core.index.hulls import Hull, hull_of, neighbours
 from tests.core.plots import A, B, Plot, Point, Spot, decisions_of, inside, learnt, placed_of, plots, won_by
 from tests.core.world import paged
 
@@ -256,7 +257,7 @@ def test_an_axis_that_follows_another_by_contract_leaves_no_gap_between_adjacent
 
 def renamed(plot: Plot, placed: list) -> list:
     """The plot's decisions under the keys and digests of other axis names."""
-    from fib_core.axisclass import class_key
+    from fib_core.workloads.axisclass import class_key
 
     return [
         decision.model_copy(update={"key": class_key(item.workload.axes), "workloads": (item.workload.digest,)})

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from fib_core import confirm
-from fib_core.profiles import FULL, Look, Rules
+from fib_core.decision.profiles import FULL, Look, Rules
 from schemas.evaluation import Status
 from schemas.workload import Workload
 from tests.core.road import Walked, frozen, round_request, walk

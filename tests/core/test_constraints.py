@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.constraints import holds, violated
+from fib_core.workloads.constraints import holds, violated
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.constraints import Unknown, evaluate, holds, names_in, violations
+from fib_core.workloads.constraints import Unknown, evaluate, holds, names_in, violations
 
 NAMES = {"a": 6, "b": 4, "p": np.array([0, 2, 5], dtype="int32")}
 SHAPES = {"w": (3, 12, 7)}

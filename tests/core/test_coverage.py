@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.coverage import measure
-from fib_core.families import family_name, hashed_side
+from fib_core.account.coverage import measure
 from fib_core.split import split
+from fib_core.workloads.families import family_name, hashed_side
 from schemas.decision import KeyBox
 from schemas.index import DispatchIndex, IndexedDefinition, IndexedSolution, IndexEntry, KeptKey
 from schemas.snapshot import Snapshot

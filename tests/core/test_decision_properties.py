@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fib_core import confirm
-from fib_core.contest import Contest
+from fib_core.decision.contest import Contest
 from schemas.decision import Decision
 from schemas.evaluation import Evaluation
 from tests.core.road import round_request, walk

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fib_core.dedup import STRIDED, deduplicate, select, structure_class
-from fib_core.ragged import implied_axes
 from fib_core.split import family_of
+from fib_core.workloads.ragged import implied_axes
 from schemas.trace import TensorLayout, TraceRecord
 from schemas.workload import Workload
 from tests.core.world import gemm, paged, rope, sampling

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 from fib_core import confirm
-from fib_core.gates import causes, half_shift, round_levels
-from fib_core.profiles import FULL, QUICK
+from fib_core.decision.gates import causes, half_shift, round_levels
+from fib_core.decision.profiles import FULL, QUICK
 from schemas.environment import Conditions
 from schemas.evaluation import Evaluation
 from tests.core.road import round_request, walk

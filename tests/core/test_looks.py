@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fib_core import confirm
-from fib_core.profiles import FULL
+from fib_core.decision.profiles import FULL
 from tests.core.road import SIZES, Walked, round_request, walk
 from tests.core.world import DEVICE, World, gemm, solution
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fib_core.profiles import FULL, QUICK
+from fib_core.decision.profiles import FULL, QUICK
 
 
 def test_quick_is_the_contracts_quick() -> None:

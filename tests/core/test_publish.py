@@ -6,7 +6,7 @@ import pytest
 
 from fib_core import dispatch
 from fib_core.errors import ContractError, PublishConflict
-from fib_core.history import channel_key, current, look
+from fib_core.publication.history import channel_key, current, look
 from fib_core.publish import Terms, index_key, publish
 from schemas.canonical import canonical_bytes, digest_of_bytes
 from schemas.index import DispatchIndex

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core import reach
-from fib_core.axisclass import are_neighbours
-from fib_core.reach import Reach
+from fib_core.workloads import reach
+from fib_core.workloads.axisclass import are_neighbours
+from fib_core.workloads.reach import Reach
 from tests.core.plots import A, Plot, Point, Spot, inside, learnt, plots
 
 CERTAIN = 1.0

@@ -5,11 +5,11 @@ from collections import Counter
 from dataclasses import replace
 
 from fib_core import dispatch, report
-from fib_core.controls import LEVEL, control_rows, controls_of, discoveries_of
-from fib_core.coverage import Coverage
-from fib_core.report_page import cold_section, percent
-from fib_core.report_rows import account_rows, conditions, failed_counts
-from fib_core.scoring import AREA_TO
+from fib_core.account.controls import LEVEL, control_rows, controls_of, discoveries_of
+from fib_core.account.coverage import Coverage
+from fib_core.account.report_page import cold_section, percent
+from fib_core.account.report_rows import account_rows, conditions, failed_counts
+from fib_core.account.scoring import AREA_TO
 from schemas.evaluation import Status
 from schemas.workload import Workload
 from tests.core.road import walk

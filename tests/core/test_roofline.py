@@ -127,7 +127,7 @@ def test_a_pool_too_small_for_all_counts_only_its_longest_sequence(lengths: list
 def test_never_more_pages_count_than_a_real_table_names(
     lengths: list[int], shared: int, seed: int, scarce: bool
 ) -> None:
-    from fib_core.generators import page_indices
+    from fib_core.workloads.generators import page_indices
 
     counts = [-(-length // 4) for length in lengths]
     pool = max(counts) if scarce else shared + sum(counts)

@@ -9,8 +9,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.errors import ContractError
-from fib_core.scores import (
+from fib_core.account.scores import (
     Call,
     Trial,
     amdahl,
@@ -23,6 +22,7 @@ from fib_core.scores import (
     served_time,
     weighted_speedup,
 )
+from fib_core.errors import ContractError
 
 RATIOS = st.none() | st.floats(0.01, 20)
 WEIGHTS = st.floats(0.01, 100)

@@ -1,5 +1,6 @@
 """Scores of records: every aggregate carries its names, sides never mix, what was spoiled is kept out and counted."""
 
+# long file: one scenario, every promise about its names and sides
 import math
 from dataclasses import replace
 from statistics import median
@@ -7,12 +8,12 @@ from statistics import median
 import pytest
 
 from fib_core import dispatch
+from fib_core.account.projections import Overhead, bounds_of, projections, roofline_rows
+from fib_core.account.scorecard import Evidence, Scorecard, measured, scorecard
+from fib_core.account.scoring import CONFIRMED, EVERY, SCREEN_TIMES, pooled, speed_scores
+from fib_core.account.traffic import Measured
+from fib_core.account.trials import key_populations, published, screen_populations
 from fib_core.errors import ContractError
-from fib_core.projections import Overhead, bounds_of, projections, roofline_rows
-from fib_core.scorecard import Evidence, Scorecard, measured, scorecard
-from fib_core.scoring import CONFIRMED, EVERY, SCREEN_TIMES, pooled, speed_scores
-from fib_core.traffic import Measured
-from fib_core.trials import key_populations, published, screen_populations
 from schemas.decision import Decision
 from schemas.evaluation import Evaluation, Status
 from schemas.snapshot import Snapshot

@@ -3,7 +3,7 @@
 import pytest
 
 from fib_core import screen
-from fib_core.profiles import FULL
+from fib_core.decision.profiles import FULL
 from schemas.evaluation import Status
 from schemas.workload import Workload
 from tests.core.road import SIZES, frozen, walk

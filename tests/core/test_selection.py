@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core import selection
-from fib_core.axisclass import are_neighbours, class_key
+from fib_core.decision.profiles import QUICK
 from fib_core.dedup import deduplicate
-from fib_core.families import CORE, FAMILIES_FOR_HOLDOUT
-from fib_core.profiles import QUICK
-from fib_core.ragged import implied_axes
 from fib_core.screen import timed_workloads
-from fib_core.selection import select
 from fib_core.split import family_of, split, stress_workloads
+from fib_core.workloads import selection
+from fib_core.workloads.axisclass import are_neighbours, class_key
+from fib_core.workloads.families import CORE, FAMILIES_FOR_HOLDOUT
+from fib_core.workloads.ragged import implied_axes
+from fib_core.workloads.selection import select
 from schemas.definition import Definition
 from schemas.snapshot import Placed, Snapshot
 from schemas.trace import TraceRecord
@@ -37,7 +37,7 @@ def frozen(kept: list[Workload], key: str, definition: Definition = GEMM) -> Sna
 
 def served(snapshot: Snapshot, timed: tuple[Placed, ...], calls: dict[tuple[int, ...], int]) -> float:
     """Share of calls inside boxes, if one solution wins wherever something was timed."""
-    from fib_core.boxes import learn
+    from fib_core.index.boxes import learn
 
     boxes = learn(_decisions(snapshot, timed), list(snapshot.workloads))
     named = [type(box)({f"x{i}": span for i, span in enumerate(box.axes.values())}, box.decisions) for box in boxes]

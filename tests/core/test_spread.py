@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fib_core import confirm
-from fib_core.profiles import FULL, QUICK
-from fib_core.spread import Worker, length_class, origin_of, spread
-from fib_core.stats import standard_error
+from fib_core.decision.profiles import FULL, QUICK
+from fib_core.decision.spread import Worker, length_class, origin_of, spread
+from fib_core.decision.stats import standard_error
 from schemas.decision import Decision
 from tests.core.road import walk
 from tests.core.world import DEVICE, World, gemm, solution

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.evidence import Question
-from fib_core.staleness import POLICY_VERSION, Present, entry_reasons, key_reasons, major
+from fib_core.index.evidence import Question
+from fib_core.index.staleness import POLICY_VERSION, Present, entry_reasons, key_reasons, major
 from schemas.canonical import digest_of
 from schemas.index import IndexEntry
 from tests.core.test_dispatch import PROMOTED, build

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from fib_core.stats import (
+from fib_core.decision.stats import (
     hodges_lehmann,
     holm,
     interval,

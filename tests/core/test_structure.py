@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fib_core.errors import UnsupportedInput
-from fib_core.generators import indptr, last_page_len, page_indices, positions
-from fib_core.ragged import contradictions, implied_axes, page_counts
-from fib_core.structure import generate, recipes_for, small_valid_set, stress_points
+from fib_core.workloads.generators import indptr, last_page_len, page_indices, positions
+from fib_core.workloads.ragged import contradictions, implied_axes, page_counts
+from fib_core.workloads.structure import generate, recipes_for, small_valid_set, stress_points
 from schemas.definition import Definition, TensorSpec
 from schemas.workload import RandomInput, ScalarInput, StructuredInput
 from tests.core.world import gemm, paged, prefill, rope, sampling

@@ -1,7 +1,7 @@
 """A workload that would let a plainly wrong output pass supports no promotion, and the record says which and why."""
 
 from fib_core import report
-from fib_core.axisclass import class_key
+from fib_core.workloads.axisclass import class_key
 from schemas.workload import Workload
 from tests.core.road import walk
 from tests.core.world import World, gemm, solution

@@ -9,8 +9,8 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from fib_core import profiles
-from fib_core.contest import VisitSettings
+from fib_core.decision import profiles
+from fib_core.decision.contest import VisitSettings
 from schemas.definition import AxisConst, AxisVar, Definition, TensorSpec
 from schemas.environment import Environment
 from schemas.evaluation import Evaluation, Job, Limits, Status

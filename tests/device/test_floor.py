@@ -19,9 +19,9 @@ from fib_core.device.floor import below_floor, floors_of, known_for, wrong_with
 from fib_core.device.outcome import Outcome
 from fib_core.device.peaks import Caches, Ceiling, PeaksRefused, Round, measure_cuda, measure_host, read_caches, trusted
 from fib_core.device.referee_client import Referee
-from fib_core.points import small_valid_set
 from fib_core.roofline import Peaks
-from fib_core.structure import recipes_for
+from fib_core.workloads.points import small_valid_set
+from fib_core.workloads.structure import recipes_for
 from schemas.definition import Definition
 from schemas.evaluation import Limits, Status
 from schemas.solution import Solution

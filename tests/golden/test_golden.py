@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from fib_core.adapters.flashinfer_trace import read_dataset
+from fib_core.index.lookup import check
+from fib_core.index.staleness import Present
 from fib_core.inspect_dataset import check_report
-from fib_core.lookup import check
 from fib_core.runtime.table import Table
-from fib_core.staleness import Present
 from schemas.base import Record
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 
 from fib_core.adapters.store_url import open_store
 from fib_core.errors import FibError
-from fib_core.garbage import collect
-from fib_core.history import channel_key, current
+from fib_core.publication.garbage import collect
+from fib_core.publication.history import channel_key, current
 from fib_core.publish import Terms, publish
 from fib_core.runtime.proof import prove
 from schemas.canonical import canonical_bytes

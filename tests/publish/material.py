@@ -3,8 +3,9 @@
 import base64
 from datetime import UTC, datetime, timedelta
 
-from fib_core import history, ledger, signing
+from fib_core import ledger
 from fib_core.ports import ObjectStore
+from fib_core.publication import history, signing
 from fib_core.publish import Terms, publish
 from fib_core.runtime.proof import prove
 from fib_core.runtime.pulled import assemble

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.index_diff import CHANGES, INCUMBENT, counts, diff
+from fib_core.index.index_diff import CHANGES, INCUMBENT, counts, diff
 from schemas.index import KeptKey
 from tests.runtime.published import FUSED, FUSED_VALUE, SCALE, SCALE_DPS, SCALE_VALUE, entry, index, solution
 

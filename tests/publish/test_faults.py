@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fib_core import history
 from fib_core.adapters.store_url import open_store
 from fib_core.errors import DeviceError, PublishConflict
+from fib_core.publication import history
 from fib_core.publish import publish as publish_to
 from tests.adapters.conftest import S3Server
 from tests.publish.material import made, moves, save_definitions, terms, whole

@@ -2,9 +2,10 @@
 
 import pytest
 
-from fib_core import condemned, history, ledger
+from fib_core import ledger
 from fib_core.errors import ContractError, ObjectMissing, PublishConflict, StoreRefused
-from fib_core.garbage import COLLECTED, collect
+from fib_core.publication import condemned, history
+from fib_core.publication.garbage import COLLECTED, collect
 from fib_core.publish import index_key, rollback
 from tests.fakes.memory_store import MemoryStore
 from tests.publish.breaking_store import interrupted

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core import history
 from fib_core.errors import ContractError, DeviceError, ObjectMissing, PublishConflict, StoreRefused
+from fib_core.publication import history
 from fib_core.publish import Terms, publish
 from schemas.canonical import canonical_bytes
 from schemas.publication import ChannelPointer

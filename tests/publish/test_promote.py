@@ -2,8 +2,8 @@
 
 import pytest
 
-from fib_core import history
 from fib_core.errors import ContractError, ObjectMissing, PublishConflict, StoreRefused
+from fib_core.publication import history
 from fib_core.publish import index_key, promote, publish, rollback
 from tests.fakes.memory_store import MemoryStore
 from tests.publish.material import OTHER, SIGNER, made, moves, put, save_definitions, terms, whole

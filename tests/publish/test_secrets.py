@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from fib_core import history, signing
 from fib_core.adapters.directory_store import DirectoryStore
 from fib_core.errors import ContractError
+from fib_core.publication import history, signing
 from tasks.settings import Settings
 from tests.flows import tiny_dataset
 from tests.publish.material import OTHER, made, save_definitions, whole

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core import history, signing
 from fib_core.adapters import key_files
 from fib_core.errors import ContractError, ObjectMissing
+from fib_core.publication import history, signing
 from schemas.canonical import canonical_bytes, digest_of
 from schemas.publication import Signature
 from tests.fakes.memory_store import MemoryStore

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from fib_core import history
 from fib_core.errors import FibError, PublishConflict
-from fib_core.garbage import collect
+from fib_core.publication import history
+from fib_core.publication.garbage import collect
 from fib_core.publish import promote, publish, rollback
 from tests.fakes.memory_store import MemoryStore
 from tests.publish.breaking_store import Around, deaf, dying, interrupted, nothing

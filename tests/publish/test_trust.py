@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fib_core import history, signing
 from fib_core.errors import ContractError, StoreRefused
+from fib_core.publication import history, signing
 from fib_core.runtime import index_client, trust
 from schemas.canonical import canonical_bytes
 from tests.publish.material import OTHER, SIGNER, at, made, put, terms

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fib_core.guard import dtype_class
+from fib_core.index.guard import dtype_class
+from fib_core.index.staleness import POLICY_VERSION
 from fib_core.runtime.device_class import cpu_class
 from fib_core.runtime.present import version_here
-from fib_core.staleness import POLICY_VERSION
 from schemas.canonical import canonical_bytes, digest_of
 from schemas.decision import KeyBox
 from schemas.definition import Definition

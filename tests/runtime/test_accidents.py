@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fib_core.runtime as fib
-from fib_core.axisclass import axis_class, class_key, class_step
 from fib_core.errors import ContractError
-from fib_core.lookup import find
+from fib_core.index.lookup import find
 from fib_core.runtime import table as reader
 from fib_core.runtime.device_class import aliases_of, class_under
 from fib_core.runtime.proof import prove
 from fib_core.runtime.table import Table
+from fib_core.workloads.axisclass import axis_class, class_key, class_step
 from tests.fakes.memory_store import MemoryStore
 from tests.runtime.callers import GAIN, counted, own_scale, rows, scaled
 from tests.runtime.published import (

@@ -5,10 +5,10 @@ from importlib.metadata import version
 import pytest
 import torch
 
+from fib_core.index.staleness import Present
 from fib_core.runtime.devices import Devices
 from fib_core.runtime.present import driver_here, present_for, version_here
 from fib_core.runtime.table import Table
-from fib_core.staleness import Present
 from tests.runtime.callers import scaled
 from tests.runtime.published import HERE, SCALE, index, modern, solution
 

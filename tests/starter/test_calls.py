@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fib_core.axisclass import class_key
 from fib_core.collect import parse_calls
 from fib_core.dedup import deduplicate
-from fib_core.ragged import page_counts, page_size_of
 from fib_core.split import family_of
+from fib_core.workloads.axisclass import class_key
+from fib_core.workloads.ragged import page_counts, page_size_of
 from schemas.definition import Definition
 
 STARTER = Path(__file__).parents[2] / "infra" / "starter"

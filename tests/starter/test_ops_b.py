@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from fib_core.constraints import holds
-from fib_core.structure import generate
+from fib_core.workloads.constraints import holds
+from fib_core.workloads.structure import generate
 from schemas.definition import Definition
 from schemas.solution import Solution
 from schemas.workload import PublicWorkload, StructuredInput

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from renaming import renamed
 
 from fib_core.adapters.device_worker import DeviceWorker
-from fib_core.structure import recipes_for
+from fib_core.workloads.structure import recipes_for
 from schemas.definition import Definition
 from schemas.evaluation import Evaluation, Limits
 from schemas.solution import Solution

@@ -9,7 +9,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from prefect.logging import disable_run_logger
 
-from fib_core.axisclass import class_key
+from fib_core.workloads.axisclass import class_key
 from schemas.decision import Decision
 from tasks import confirm as confirm_task
 from tasks import rounds

@@ -7,10 +7,10 @@ import pytest
 from prefect.logging import disable_run_logger
 
 from fib_core import confirm, dispatch, ledger
-from fib_core.axisclass import class_key
-from fib_core.contest import Contest
+from fib_core.decision.contest import Contest
 from fib_core.errors import StoreRefused
 from fib_core.publish import index_key
+from fib_core.workloads.axisclass import class_key
 from schemas.canonical import canonical_bytes
 from schemas.decision import Decision
 from schemas.index import DispatchIndex

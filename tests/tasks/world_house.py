@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fib_core import screen as screen_room
+from fib_core.decision.profiles import RULES
 from fib_core.jobs import job_for
-from fib_core.profiles import RULES
 from schemas.environment import Environment
 from schemas.solution import Solution
 from schemas.visit import VisitRequest, VisitResult

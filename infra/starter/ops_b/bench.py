@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 sys.path.insert(0, str(ROOT))
 
-from fib_core.structure import generate, recipes_for  # noqa: E402
+from fib_core.workloads.structure import generate, recipes_for  # noqa: E402
 from schemas.definition import Definition  # noqa: E402
 from schemas.workload import ScalarInput, StructuredInput  # noqa: E402
 

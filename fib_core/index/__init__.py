@@ -1,0 +1,1 @@
+"""What an index claims and how it is asked: boxes, guards, evidence, lookup, staleness. Pure and light."""
