@@ -6,10 +6,12 @@ In: a Judged per key. Out: a Decision per key. A machine's fault comes first, th
 from collections import Counter
 from collections.abc import Sequence
 
+from fib_core.decision.contest import applies
 from fib_core.decision.estimates import Assessment
 from fib_core.decision.paired import Entry
 from fib_core.decision.verdict import Judged, winner_of
 from schemas.decision import Condition, Decision, Estimate, Verdict
+from schemas.snapshot import Placed
 
 _FAILED_TEXT: dict[Condition, str] = {
     "significance": "is not significant (p {p:.3g}, needs < {alpha:g})",
@@ -29,7 +31,7 @@ def resolve(judged: Sequence[Judged]) -> list[Decision]:
 def _decision(judged: Judged, winner: Assessment | None, spoiled: Judged | None) -> Decision:
     case = judged.case
     verdict, reason, failed = _verdict(judged, winner, spoiled)
-    items = (*case.train, *case.gates) if judged.assessments else case.train
+    items = (*case.train, *_gates(judged, winner)) if judged.assessments else case.train
     incumbent = case.contest.incumbent
     entries = [Entry("candidate", item.digest) for item in judged.assessments]
     entries += [case.control, Entry("incumbent", incumbent.solution_digest)] if incumbent else []
@@ -63,6 +65,13 @@ def _decision(judged: Judged, winner: Assessment | None, spoiled: Judged | None)
         timer=worker.timer if worker else "",
         control_us=worker.control_us if worker else None,
     )
+
+
+def _gates(judged: Judged, winner: Assessment | None) -> list[Placed]:
+    """Gates that say something about the decision: of a winner, only those that it took. Boxes are learnt from them."""
+    case = judged.case
+    chosen = [item for item in case.finalists if winner is None or item.solution_digest == winner.digest]
+    return [item for item in case.gates if any(applies(one, case.contest.definition, item.workload) for one in chosen)]
 
 
 def _estimates(assessments: Sequence[Assessment]) -> tuple[Estimate, ...]:

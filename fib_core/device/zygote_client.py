@@ -29,6 +29,11 @@ _ENVIRONMENT = {
 }  # fmt: skip
 
 
+def _inherited() -> dict[str, str]:
+    """This process's environment without what signs an index: contestants inherit it."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("FIB_SIGNING_KEY")}
+
+
 class Zygote:
     """A running fork server. Closing our end of the socket ends it and all its children."""
 
@@ -45,7 +50,7 @@ class Zygote:
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 start_new_session=True,
-                env=os.environ | _ENVIRONMENT | {"TRITON_INTERPRET": "1" if device == "cpu" else "0"},
+                env=_inherited() | _ENVIRONMENT | {"TRITON_INTERPRET": "1" if device == "cpu" else "0"},
             )
         self.facts = self._expect("ready", _START_S)
         self.native_code = NativeCode(self.pid, driver)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from schemas.decision import Profile
 
 REASONS_SHOWN = 40
+_FOR_PEOPLE = ("failures", "decisions", "closing")
+"""Parts of a summary that a script finds elsewhere: in the store, on the flow run page."""
+
 WIDTH_IN_FILES = 160
 
 
@@ -57,7 +60,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     summary = pipeline(dataset, chosen, channel, store, definition, numbers, budget_s)
     if as_json:
-        shape = {name: value for name, value in summary.items() if name not in ("failures", "decisions")}
+        shape = {name: value for name, value in summary.items() if name not in _FOR_PEOPLE}
         print(json.dumps(shape, indent=2))  # noqa: T201 - the machine-readable answer goes to stdout
         return
     (show if summary["index_digest"] else show_stopped)(summary, settings.home)
@@ -101,6 +104,7 @@ def show(summary: dict[str, Any], home: Path) -> None:
         f"index        {summary['index_digest']} in channel {summary['channel']} ({summary['profile']})",
         f"took         {summary['wall_s']:.0f} s",
         *further(summary),
+        *summary.get("closing", ()),
         "",
         "Where to look",
         f"  fib ui                     Prefect (flow run {summary['flow_run_id']}) and MLflow (run "

@@ -55,6 +55,15 @@ def test_no_holdout_inside_its_support_means_no_promotion() -> None:
     assert promoted(wider)
 
 
+def test_a_promotion_names_only_the_gates_that_its_winner_took() -> None:
+    walked = walk(World({"old": 1.0, "wide": 0.5}), named("wide", supports=("M < 12",)), rules=FULL)
+    outside = {item.workload.digest for item in walked.contest.timed if item.workload.axes["M"] >= 12}
+    won = [item for item in walked.decisions if item.verdict == "promoted"]
+    assert won
+    assert {item.split for item in walked.contest.timed if item.workload.digest in outside} & {"holdout", "stress"}
+    assert not any(outside & set(item.workloads) for item in won)
+
+
 def test_a_holdout_of_the_box_outside_its_support_is_never_a_pass() -> None:
     def verdict(*supports: str) -> tuple[str, str]:
         world, sizes = World({"old": 1.0, "fast": 0.5}), (*SIZES, 56)
