@@ -7,6 +7,7 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from schemas.solution import Solution
+from tasks.ahead import wait_for_ahead
 from tasks.wiring import House
 
 
@@ -15,5 +16,6 @@ def build(house: House, solutions: Sequence[Solution]) -> None:
     """Fill the build cache; what does not compile becomes COMPILE_ERROR in its own visit."""
     compiled = [item for item in solutions if item.spec.language in ("cpp", "cuda")]
     started = time.monotonic()
+    wait_for_ahead(house.settings.build_dir)
     house.runner.prepare(compiled, house.settings.build_limit_s)
     get_run_logger().info("%d solutions to compile, %.0f s", len(compiled), time.monotonic() - started)

@@ -12,6 +12,7 @@ from fib_core.inspect_dataset import Dataset
 from schemas.definition import Definition
 from schemas.trace import QuarantinedRow, TraceRecord
 from tasks.artifacts import show_table
+from tasks.dataset import of_scale
 from tasks.tables import rejected_calls
 from tasks.wiring import open_call_logs, open_dataset
 
@@ -42,7 +43,7 @@ def collect(root: Path, scale: str) -> Gathered:
         if position not in misfits:
             records[record.definition].append(record)
     quarantined = (*dataset.quarantined, *parsed.quarantined, *logs.quarantined, *misfits.values())
-    chosen = {name: item for name, item in dataset.definitions.items() if _of_scale(item, scale)}
+    chosen = {name: item for name, item in dataset.definitions.items() if of_scale(item, scale)}
     gathered = Gathered(dataset, chosen, dict(records), quarantined, parsed.read_count + len(logs.quarantined))
     logger.info(
         "read %d definitions (%d of scale %s), %d solutions, %d workload rows, %d calls; quarantined %d",
@@ -51,14 +52,6 @@ def collect(root: Path, scale: str) -> Gathered:
     )  # fmt: skip
     _show(gathered)
     return gathered
-
-
-def _of_scale(definition: Definition, scale: str) -> bool:
-    """A definition without a ``scale:`` tag fits everywhere; ``tour:left-out`` keeps the first run short."""
-    if scale and "tour:left-out" in definition.tags:
-        return False
-    scales = {tag.removeprefix("scale:") for tag in definition.tags if tag.startswith("scale:")}
-    return not scale or not scales or scale in scales
 
 
 def _show(gathered: Gathered) -> None:

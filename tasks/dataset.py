@@ -12,8 +12,11 @@ from fib_core.adapters.flashinfer_trace_export import evaluation_rows, workload_
 from fib_core.adapters.flashinfer_trace_write import export_dataset
 from fib_core.collect import parse_calls
 from fib_core.inspect_dataset import Dataset
+from schemas.definition import Definition
 
-__all__ = ["check_dataset", "evaluation_rows", "export_dataset", "read_dataset", "workload_row", "write_dataset"]
+__all__ = [
+    "check_dataset", "evaluation_rows", "export_dataset", "of_scale", "read_dataset", "workload_row", "write_dataset",
+]
 
 
 def check_dataset(root: Path, progress: Callable[[str], None] | None = None) -> Dataset:
@@ -30,3 +33,11 @@ def check_dataset(root: Path, progress: Callable[[str], None] | None = None) -> 
         read={**dataset.read, "call": len(calls.records) + len(bad)},
         accepted={**dataset.accepted, "call": len(calls.records)},
     )
+
+
+def of_scale(definition: Definition, scale: str) -> bool:
+    """A definition without a ``scale:`` tag fits everywhere; ``tour:left-out`` keeps the first run short."""
+    if scale and "tour:left-out" in definition.tags:
+        return False
+    scales = {tag.removeprefix("scale:") for tag in definition.tags if tag.startswith("scale:")}
+    return not scale or not scales or scale in scales

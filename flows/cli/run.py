@@ -43,9 +43,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     With --for the run stops between two visits once the time is spent (exit code 0; --json says "stopped": true).
     Exit codes: 0 done; 2 bad input; 3 too many evaluations spoiled by the machine.
     """
+    from tasks.ahead import start_ahead
     from tasks.last_watch import set_last_watch
     from tasks.quiet import prepare_environment
-    from tasks.settings import Settings
+    from tasks.settings import Settings, settings_from
 
     settings = Settings()
     chosen = _profile(profile)
@@ -55,6 +56,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     from tasks.wiring import reach_cluster
 
     reach_cluster(settings)
+    start_ahead(settings_from(dataset=dataset), definition)
     set_last_watch()
     from flows.pipeline import pipeline
 
