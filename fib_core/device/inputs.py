@@ -7,6 +7,7 @@ that whoever holds the seed can build the same inputs again. Raises :class:`Unsu
 
 import hashlib
 import math
+from itertools import count as count_from
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -50,6 +51,7 @@ class InputSource:
         self._definition, self._workload, self._seed, self._blob_root = definition, workload, seed, blob_root
         self._device = device
         self._pools: dict[str, Any] = {}
+        self._starts: dict[str, list[int]] = {}
         self._fixed: dict[str, Any] = {}
 
     def values(self, index: int) -> dict[str, Any]:
@@ -100,8 +102,17 @@ class InputSource:
         if name not in self._pools:
             generator = torch.Generator(self._device).manual_seed(self._secret(name))
             self._pools[name] = torch.randn(count + spread, generator=generator, device=self._device)
-        start = self._secret(name, index) % spread if index else 0
+        start = self._start(name, index, spread)
         return shaped(self._pools[name][start : start + count].reshape(shape), distribution, dtype)
+
+    def _start(self, name: str, index: int, spread: int) -> int:
+        """Where in the pool a set begins: secret, and no two sets alike. Equal contents would serve who remembers."""
+        starts = self._starts.setdefault(name, [0])
+        while len(starts) <= index:
+            taken = set(starts) if len(starts) < spread else set()
+            tries = (self._secret(name, len(starts), *([again] if again else [])) % spread for again in count_from(0))
+            starts.append(next(start for start in tries if start not in taken))
+        return starts[index]
 
     def _reseeded(self, recipe: StructuredInput, name: str, index: int) -> StructuredInput:
         if not index or "seed" not in recipe.params:

@@ -1,0 +1,31 @@
+"""Every input set has contents of its own: who remembers outputs by their inputs never meets the same inputs again."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from kernels import ADD, workload
+
+from fib_core.device import inputs
+from fib_core.device.inputs import InputSource
+
+SETS = 8
+
+
+@given(st.text(min_size=1, max_size=8))
+def test_no_two_sets_are_alike_even_where_hardly_more_windows_exist(seed: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inputs, "_SPREAD_MIN", SETS)
+        patch.setattr(inputs, "_SPREAD_MAX", SETS)
+        source = InputSource(ADD, workload(ADD, N=4), seed, None)
+        seen = {tuple(source.values(index)["a"].tolist()) for index in range(SETS)}
+    assert len(seen) == SETS
+
+
+def test_a_set_is_the_same_whatever_was_asked_before() -> None:
+    whole = InputSource(ADD, workload(ADD, N=64), "secret", None)
+    several = [whole.values(index)["a"] for index in range(5)]
+    alone = InputSource(ADD, workload(ADD, N=64), "secret", None)
+    assert torch.equal(alone.values(4)["a"], several[4])
+    alone.forget()
+    assert torch.equal(alone.values(2)["a"], several[2])
