@@ -15,8 +15,8 @@ from prefect.runtime import flow_run
 from fib_core import report as room
 from fib_core.account.controls import control_rows
 from fib_core.account.coverage import measure
+from fib_core.account.past import save_screen
 from fib_core.errors import TooManyInvalid
-from fib_core.index.past import save_screen
 from schemas.canonical import short
 from schemas.decision import Decision
 from schemas.environment import Environment

@@ -43,11 +43,7 @@ def take_back(store: ObjectStore, keys: frozenset[str], prefix: str) -> None:
 
 def claim(store: ObjectStore, mark: Mark, now: str) -> bool:
     """Make a mark this collection's own; False if somebody changed it since it was read."""
-    try:
-        store.swap(mark.key, _body(mark.record.model_copy(update={"claimed_at": now})), mark.etag)
-    except PublishConflict:
-        return False
-    return True
+    return _changed(store, mark, {"claimed_at": now})
 
 
 def is_due(mark: Mark, now: str) -> bool:
@@ -83,9 +79,13 @@ def _without(store: ObjectStore, mark: Mark, keys: set[str]) -> bool:
             f"a collection in {store.url} is deleting objects that this index needs and nobody named ({mark.key}); "
             "nothing moved. Let `fib gc --delete` finish, then publish again"
         )
-    left = tuple(key for key in mark.record.keys if key not in keys)
+    return _changed(store, mark, {"keys": tuple(key for key in mark.record.keys if key not in keys)})
+
+
+def _changed(store: ObjectStore, mark: Mark, update: dict[str, object]) -> bool:
+    """The mark as it was read, with ``update``; False if it is another one by now."""
     try:
-        store.swap(mark.key, _body(mark.record.model_copy(update={"keys": left})), mark.etag)
+        store.swap(mark.key, _body(mark.record.model_copy(update=update)), mark.etag)
     except PublishConflict:
         return False
     return True

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from fib_core.account.past import Past
     from fib_core.account.projections import Overhead
     from fib_core.account.scorecard import Scorecard
-    from fib_core.index.past import Past
 
 WIDTH_IN_FILES = 160
 SCORES = ("score", "definition", "side", "value", "counted", "left out", "times", "weights", "baseline")
@@ -56,7 +56,7 @@ def scores(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _read(channel: str, source: str, quiet: bool) -> "tuple[Past, str]":
-    from fib_core.index.past import read_past
+    from fib_core.account.past import read_past
     from fib_core.runtime import index_client, places
 
     store = index_client.open_store(source or None)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from fib_core import dispatch, ledger
+from fib_core.account.past import decisions_in, read_past, save_screen
 from fib_core.account.scorecard import scorecard
 from fib_core.account.scoring import CONFIRMED
 from fib_core.errors import ContractError, ObjectMissing, StoreRefused
-from fib_core.index.past import decisions_in, read_past, save_screen
 from fib_core.runtime import index_client
 from fib_core.runtime.pulled import object_key
 from flows.cli import scores
