@@ -79,16 +79,6 @@ def standard_error(differences: Sequence[float], confidence: float = 0.95) -> fl
     return (averages[-1 - tail] - averages[tail]) / (2 * NormalDist().inv_cdf(1 - attained))
 
 
-def smallest_p(rounds: int) -> float:
-    """The smallest one-sided p that ``rounds`` rounds can give."""
-    return 1.0 if rounds <= 0 else 0.5**rounds
-
-
-def rounds_needed(finalists: int, alpha: float) -> int:
-    """Rounds below which no finalist can be significant after Holm: ceil(log2(k / alpha)), strictly below alpha."""
-    return math.floor(math.log2(max(finalists, 1) / alpha)) + 1
-
-
 def _classical_error(differences: Sequence[float]) -> float:
     count = len(differences)
     if count < 2:

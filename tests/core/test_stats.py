@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
+from fib_core.decision.profiles import RULES, Rules
 from fib_core.decision.stats import (
     hodges_lehmann,
     holm,
     interval,
     lower_bound,
-    rounds_needed,
     signed_rank_p,
-    smallest_p,
     standard_error,
     walsh_averages,
 )
@@ -55,7 +54,7 @@ def test_a_larger_gain_is_never_less_significant(differences: list[float]) -> No
 
 @given(st.integers(1, 20))
 def test_winning_every_round_gives_the_smallest_p(rounds: int) -> None:
-    assert signed_rank_p([0.1 + index for index in range(rounds)]) == smallest_p(rounds)
+    assert signed_rank_p([0.1 + index for index in range(rounds)]) == 0.5**rounds
 
 
 def test_no_rounds_and_all_ties_prove_nothing() -> None:
@@ -106,10 +105,11 @@ def test_five_rounds_support_no_two_sided_interval_and_that_is_said() -> None:
     assert lower_bound([0.1, 0.2, 0.3]) == -math.inf
 
 
-@given(st.integers(1, 5), st.floats(0.01, 0.05))
-def test_the_rounds_needed_are_enough_and_one_less_is_not(finalists: int, alpha: float) -> None:
-    needed = rounds_needed(finalists, alpha)
-    assert finalists * smallest_p(needed) < alpha <= finalists * smallest_p(needed - 1)
+@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+def test_every_planned_look_has_rounds_enough_for_its_finalists_to_win(rules: Rules) -> None:
+    for look in rules.looks:
+        best = [signed_rank_p([0.1 + index for index in range(look.rounds)])] * rules.finalist_limit
+        assert max(holm(best)) < look.alpha
 
 
 def heavy_tailed(rng: random.Random, centre: float) -> float:
@@ -148,7 +148,7 @@ def test_the_standard_error_is_the_spread_of_the_estimate() -> None:
 def test_a_gain_of_fifteen_percent_shows_in_eight_rounds(seed: int) -> None:
     rng = random.Random(seed)
     sample = [math.log(1.15) + rng.gauss(0, 0.02) for _ in range(8)]
-    assert signed_rank_p(sample) == smallest_p(8)
+    assert signed_rank_p(sample) == 0.5**8
     assert signed_rank_p([-value for value in sample]) == 1.0
 
 
