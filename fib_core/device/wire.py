@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 3
+VERSION = 4
 DIMS_MAX = 8
 TENSORS_MAX = 48
 DETAIL_BYTES = 256
@@ -30,7 +30,7 @@ _INDEX = {name: index for index, name in enumerate(DTYPES)}
 _TENSOR = struct.Struct(f"<4BIQ{DIMS_MAX}q{DIMS_MAX}qQ")
 _HEAD = struct.Struct(f"<4I3Q{HANDLE_BYTES}s")
 _ORDER = struct.Struct("<4I5Q")
-_ANSWER = struct.Struct(f"<4I4Q4I2q2i{DETAIL_BYTES}s")
+_ANSWER = struct.Struct(f"<4I5Q4I2q2i{DETAIL_BYTES}s")
 _TAG = struct.Struct("<Q")
 
 
@@ -56,6 +56,8 @@ class Answer:
     head_ns: int = 0
     tail_ns: int = 0
     """Of the last call: from the order to its start, and from its end to the answer."""
+    spun_ns: int = 0
+    """CPU time that the driver's own waiting for this order used."""
     digest: int = 0
     """Of the outputs in memory that the contestant can still write to, as they were when it returned."""
 
@@ -108,13 +110,13 @@ def parse_answer(body: bytes) -> Answer | None:
     """An answer without its tag; None if it is none."""
     if len(body) < _ANSWER.size:
         return None
-    kind, result, call, made, elapsed, head, tail, digest, *more = _ANSWER.unpack_from(body)
+    kind, result, call, made, elapsed, head, tail, digest, spun, *more = _ANSWER.unpack_from(body)
     changed, problem, output, size, event, cupti, kernels, stray, detail = more
     payload = body[_ANSWER.size :]
     if kind != _DONE or size != len(payload):
         return None
     text = detail.split(b"\0", 1)[0].decode(errors="replace")
-    clocks = event, cupti, kernels, stray, head, tail, digest
+    clocks = event, cupti, kernels, stray, head, tail, spun, digest
     return Answer(result, call, made, elapsed, bool(changed), problem, output, text, payload, *clocks)
 
 

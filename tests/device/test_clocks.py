@@ -53,6 +53,14 @@ def test_cpu_time_that_no_call_reported_is_hidden_time() -> None:
     assert _suspicion(_turns(cpu_us=2_150))[0] == "hidden_time"
 
 
+def test_the_drivers_own_waiting_is_nobodys_hidden_time_up_to_what_it_may_wait() -> None:
+    """Reported 80 us, so 100 us are explained and 500 us allowed: 750 us are too much, unless the driver waited."""
+    waiting = replace(_answer(20), spun_ns=180_000)
+    assert _suspicion(_turns(cpu_us=750))[0] == "hidden_time"
+    assert _suspicion(_turns(cpu_us=750, answer=waiting)) is None
+    assert _suspicion(_turns(cpu_us=810, answer=replace(waiting, spun_ns=2_000_000)))[0] == "hidden_time"
+
+
 def test_one_honest_call_or_an_honest_warm_up_hides_nothing() -> None:
     turns = _turns(cpu_us=2_150)
     honest = _turns()

@@ -6,7 +6,7 @@
 
 namespace fib {
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr int kMaxDims = 8;
 constexpr int kMaxTensors = 48;
 constexpr size_t kDetailBytes = 256;
@@ -53,6 +53,8 @@ struct Done {
   // Of the last call: from the order to the start, from the end to this answer, and a digest of the outputs that the
   // candidate can still write to.
   uint64_t head_ns, tail_ns, digest;
+  // CPU time that the driver's own waiting for this order used.
+  uint64_t spun_ns;
   uint32_t changed, problem, output, payload;
   // By the clocks of a CUDA device (0 on the host): a pair of events, CUPTI's span, kernels in the call, and kernels
   // that ran between the last call and this one.
