@@ -14,7 +14,7 @@ from fib_core.device.arena import Exchange, Rest
 
 # Around the calls the driver also makes tensors, seeds and copies; a shared host's kernel counts stolen time as used.
 _OVERHEAD_NS = 500_000
-# What the driver says of its own waiting for the order that follows a priming is believed so far: it stays awake no longer.
+# It stays awake no longer for the order that follows a priming: what it says of its own waiting is believed so far.
 _SPIN_NS = 200_000
 _COPY_NS_PER_BYTE = 1.0
 _OVERHEAD_SHARE = 0.25
