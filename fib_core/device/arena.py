@@ -79,10 +79,10 @@ class Arena:
             cpu_ns = 0  # it is gone; the socket says so
         return Rest(cpu_ns + _children_ns(self._pid), time.perf_counter_ns())
 
-    def ask(self, packet: bytes, limit_s: float) -> Exchange:
+    def ask(self, packet: bytes, limit_s: float, fds: Sequence[int] = ()) -> Exchange:
         """Send an order and wait for its answer."""
         sent_ns = time.perf_counter_ns()
-        self.tell(packet)
+        self.tell(packet, fds)
         body = self._receive(limit_s)
         received_ns = time.perf_counter_ns()
         return Exchange(self._parse(body), sent_ns, received_ns)

@@ -6,6 +6,7 @@ conversation ended. The contestant never sees an input before the output of the 
 
 import json
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -81,8 +82,8 @@ class Bout:
         verdict = self._answered(primed.answer, number, before[0])
         if verdict is not None:
             return verdict
-        self.ground.fill(*places)
-        called = self._ask(arena, self._order(number, places), limit_s)
+        order = self._order(number, places, self.ground.staged_bytes)
+        called = self._ask(arena, order, limit_s, self.ground.hand_over(*places))
         verdict = self._answered(called.answer, number, places[0])
         if verdict is None:
             self._turns.append(Turn(rest, primed, called, arena.rest()))
@@ -98,11 +99,11 @@ class Bout:
         called = self._ask(arena, self._order(number, places), limit_s)
         return self._answered(called.answer, number, places[0])
 
-    def _order(self, number: int, places: tuple[int, int]) -> bytes:
-        return wire.go(number, 1, self._bases(*places), self._seed(number), _NO_SOFT_LIMIT_S)
+    def _order(self, number: int, places: tuple[int, int], staged: tuple[int, int] = (0, 0)) -> bytes:
+        return wire.go(number, 1, self._bases(*places), self._seed(number), _NO_SOFT_LIMIT_S, staged)
 
-    def _ask(self, arena: Arena, order: bytes, limit_s: float) -> Exchange:
-        exchange = arena.ask(order, limit_s - self.spent_s)
+    def _ask(self, arena: Arena, order: bytes, limit_s: float, fds: Sequence[int] = ()) -> Exchange:
+        exchange = arena.ask(order, limit_s - self.spent_s, fds)
         self._exchanges.append(exchange)
         return exchange
 
@@ -201,7 +202,8 @@ class Bout:
                 raise RefereeFailed(fault)
             suspicion = device_clocks.suspicion(self._exchanges)
         else:
-            suspicion = clocks.suspicion(self._turns, moved, self.case.options["warmup_count"])
+            staged = sum(self.ground.staged_bytes)
+            suspicion = clocks.suspicion(self._turns, moved, self.case.options["warmup_count"], staged_bytes=staged)
         mutation = self._mutation(None)
         if mutation is not None:
             return mutation

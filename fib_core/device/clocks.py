@@ -14,12 +14,15 @@ from fib_core.device.arena import Exchange, Rest
 
 # Around the calls the driver also makes tensors, seeds and copies; a shared host's kernel counts stolen time as used.
 _OVERHEAD_NS = 500_000
-# It stays awake no longer for the order that follows a priming: what it says of its own waiting is believed so far.
+# It stays awake no longer for the order that follows a priming, and puts inputs in place no slower: what it says of its
+# own work is believed so far.
 _SPIN_NS = 200_000
 _COPY_NS_PER_BYTE = 1.0
 _OVERHEAD_SHARE = 0.25
-# By the driver's own clock, with nobody to wait for: before and after the call.
+# By the driver's own clock, with nobody to wait for: before and after the call, and from the moment at which the first
+# bytes of the inputs were there.
 _EDGE_NS = 120_000
+_PLACED_NS = 50_000
 _TICK_NS = 1_000
 # Threads that end, or wait with a time-out, use a little; whoever works uses the whole pause.
 _BACKGROUND_NS = 1_000_000
@@ -53,18 +56,16 @@ class Turn:
         """CPU time from rest to rest."""
         return self.after.cpu_ns - self.before.cpu_ns
 
-    @property
-    def waited_ns(self) -> int:
-        """The part of it that the driver used to stay awake."""
-        return min(self.called.answer.spun_ns, _SPIN_NS)
 
-
-def suspicion(turns: Sequence[Turn], copied_bytes: int, warmups: int, threads: int = 1) -> Suspicion:
-    """The first thing that does not fit."""
+def suspicion(
+    turns: Sequence[Turn], copied_bytes: int, warmups: int, threads: int = 1, staged_bytes: int = 0
+) -> Suspicion:
+    """The first thing that does not fit. ``staged_bytes``: what the driver itself put in place before each call."""
     timed = turns[warmups:] or turns
     if not timed:
         return None
-    found = _longer_than_seen(turns) or _edges(timed, copied_bytes) or _hidden(timed, copied_bytes)
+    found = _longer_than_seen(turns) or _edges(timed, copied_bytes, staged_bytes)
+    found = found or _hidden(timed, copied_bytes, staged_bytes)
     return found or _background(turns) or _cores(timed, threads)
 
 
@@ -75,21 +76,24 @@ def _longer_than_seen(turns: Sequence[Turn]) -> Suspicion:
     return None
 
 
-def _edges(timed: Sequence[Turn], copied_bytes: int) -> Suspicion:
-    """Something ran before the start or after the end of most calls: finalizers, pages that compute when read."""
-    allowed = _EDGE_NS + _COPY_NS_PER_BYTE * copied_bytes
+def _edges(timed: Sequence[Turn], copied_bytes: int, staged_bytes: int) -> Suspicion:
+    """Something ran before the start or after the end of most calls: threads, finalizers, lazy pages."""
+    before_ns = _PLACED_NS + _COPY_NS_PER_BYTE * staged_bytes if staged_bytes else _EDGE_NS
+    allowed_ns = {"before": before_ns, "after": _EDGE_NS + _COPY_NS_PER_BYTE * copied_bytes}
     answers = [turn.called.answer for turn in timed]
     edges = {"before": [item.head_ns for item in answers], "after": [item.tail_ns for item in answers]}
     for name, spent in edges.items():
-        if median(spent) > allowed:
+        if median(spent) > allowed_ns[name]:
             return "hidden_time", f"{median(spent) / 1e3:.0f} us passed {name} the timed part of most calls"
     return None
 
 
-def _hidden(timed: Sequence[Turn], copied_bytes: int) -> Suspicion:
-    """CPU time, children's included, beyond what the calls reported."""
+def _hidden(timed: Sequence[Turn], copied_bytes: int, staged_bytes: int) -> Suspicion:
+    """CPU time, children's included, beyond what the calls reported and what the driver did itself."""
     allowed = _OVERHEAD_NS + _COPY_NS_PER_BYTE * copied_bytes
-    excess = median(turn.cpu_ns - turn.waited_ns - turn.reported_ns * (1 + _OVERHEAD_SHARE) for turn in timed)
+    own_ns = [min(turn.called.answer.own_ns, _SPIN_NS + _COPY_NS_PER_BYTE * staged_bytes) for turn in timed]
+    reported_ns = [turn.reported_ns * (1 + _OVERHEAD_SHARE) for turn in timed]
+    excess = median(turn.cpu_ns - own - told for turn, own, told in zip(timed, own_ns, reported_ns, strict=True))
     if excess <= allowed:
         return None
     return "hidden_time", f"most calls used {excess / 1e3:.0f} us of CPU more than they reported"

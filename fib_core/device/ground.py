@@ -11,10 +11,13 @@ import torch
 
 from fib_core.device import driver, regions, wire
 from fib_core.device.case import Case
+from fib_core.device.channel import close_all
 from schemas.workload import RandomInput
 
 _POISON = 0xFF  # NaN in every float type, -1 in every integer
 _BLOCK_BUDGET_BYTES = 1 << 29
+# What is larger is put in place before the call. Who reads it takes longer than could be hidden anyway (clocks).
+_STAGED_MAX_BYTES = 1 << 24
 
 
 class Signs(NamedTuple):
@@ -48,6 +51,7 @@ class Ground:
         self._written, self._clean = self._template(self.fresh, {}), self._template(self.output, {}, _POISON)
         self._staged_inputs = {slot.name: regions.view(self._written, slot) for slot in self.fresh.slots}
         self._staged_outputs = {slot.name: regions.view(self._clean, slot) for slot in self.output.slots}
+        self._file: int | None = None
         self._red = torch.zeros(self.output.total_bytes, dtype=torch.bool, device=self._memory.device)
         for start, end in self.output.guards:
             self._red[start:end] = True
@@ -70,6 +74,7 @@ class Ground:
         """Give the memory back."""
         self._static = self._fresh = self._output = None
         self._opened.close()
+        self._drop_file()
 
     def stage(self, values: dict[str, Any]) -> None:
         """Make the next contents, where nobody else sees them. Private copies lie where their results are read."""
@@ -77,6 +82,28 @@ class Ground:
             place.copy_(values[name])
         for source, result in self._mutates.items():
             self._staged_outputs[result].copy_(values[source])
+
+    @property
+    def staged_bytes(self) -> tuple[int, int]:
+        """Of the inputs and outputs that the driver puts in place just before a call; zeros if they are too large."""
+        sizes = self.fresh.total_bytes, self.output.total_bytes
+        return sizes if not self.on_device and sum(sizes) <= _STAGED_MAX_BYTES else (0, 0)
+
+    def hand_over(self, block: int, output_block: int) -> list[int]:
+        """The next contents in a file of their own, for the driver alone; what is too large is put in place now.
+
+        Never one file for several calls: who kept a descriptor would see the inputs of the calls to come.
+        """
+        self._drop_file()
+        if not any(self.staged_bytes):
+            self.fill(block, output_block)
+            return []
+        self._file = regions.written([self._written, self._clean])
+        return [self._file]
+
+    def _drop_file(self) -> None:
+        close_all([self._file] if self._file is not None else [])
+        self._file = None
 
     def fill(self, block: int, output_block: int, count: int = 1) -> None:
         """Put them in place: new inputs, poisoned outputs."""

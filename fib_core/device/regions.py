@@ -7,7 +7,7 @@ import fcntl
 import math
 import mmap
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,19 @@ def create(total_bytes: int) -> int:
     fd = os.memfd_create("fib", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, total_bytes)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+    return fd
+
+
+def written(parts: Sequence[Any]) -> int:
+    """A file with these byte tensors of the host, one after the other. Raises ``OSError`` where there is no room."""
+    fd = os.memfd_create("fib", os.MFD_CLOEXEC)
+    try:
+        done = os.writev(fd, [part.numpy() for part in parts])
+        if done != sum(part.nbytes for part in parts):
+            raise OSError(f"only {done} bytes could be written to memory")
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 

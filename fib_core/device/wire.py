@@ -29,7 +29,7 @@ _INDEX = {name: index for index, name in enumerate(DTYPES)}
 
 _TENSOR = struct.Struct(f"<4BIQ{DIMS_MAX}q{DIMS_MAX}qQ")
 _HEAD = struct.Struct(f"<4I3Q{HANDLE_BYTES}s")
-_ORDER = struct.Struct("<4I5Q")
+_ORDER = struct.Struct("<4I7Q")
 _ANSWER = struct.Struct(f"<4I5Q4I2q2i{DETAIL_BYTES}s")
 _TAG = struct.Struct("<Q")
 
@@ -55,9 +55,9 @@ class Answer:
     """Kernels that ran between the last call and this one."""
     head_ns: int = 0
     tail_ns: int = 0
-    """Of the last call: from the order to its start, and from its end to the answer."""
-    spun_ns: int = 0
-    """CPU time that the driver's own waiting for this order used."""
+    """Of the last call: from the order, or from when its inputs came, to its start, and from its end to the answer."""
+    own_ns: int = 0
+    """CPU time of the driver's own: waiting for this order, putting the inputs in place."""
     digest: int = 0
     """Of the outputs in memory that the contestant can still write to, as they were when it returned."""
 
@@ -91,14 +91,19 @@ def setup(
     return head + b"".join(arguments + outputs)
 
 
-def go(call: int, count: int, bases: tuple[int, int, int], seed: int, soft_s: float) -> bytes:
-    """Make ``count`` calls; ``bases``: fresh block, first output block, stride between outputs."""
-    return _ORDER.pack(_GO, call, count, 0, *bases, seed, int(soft_s * 1e9))
+def go(
+    call: int, count: int, bases: tuple[int, int, int], seed: int, soft_s: float, staged: tuple[int, int] = (0, 0)
+) -> bytes:
+    """Make ``count`` calls; ``bases``: fresh block, first output block, stride between outputs.
+
+    ``staged``: bytes of the two blocks in the file that goes along, which the driver puts in place (0: they are there).
+    """
+    return _ORDER.pack(_GO, call, count, 0, *bases, seed, int(soft_s * 1e9), *staged)
 
 
 def prime(call: int, count: int, bases: tuple[int, int]) -> bytes:
     """Make ``count`` calls on blocks that were used before; nothing of them is timed or judged."""
-    return _ORDER.pack(_GO, call, count, 1, *bases, 0, call, 10**18)
+    return _ORDER.pack(_GO, call, count, 1, *bases, 0, call, 10**18, 0, 0)
 
 
 def end() -> bytes:
@@ -110,13 +115,13 @@ def parse_answer(body: bytes) -> Answer | None:
     """An answer without its tag; None if it is none."""
     if len(body) < _ANSWER.size:
         return None
-    kind, result, call, made, elapsed, head, tail, digest, spun, *more = _ANSWER.unpack_from(body)
+    kind, result, call, made, elapsed, head, tail, digest, own, *more = _ANSWER.unpack_from(body)
     changed, problem, output, size, event, cupti, kernels, stray, detail = more
     payload = body[_ANSWER.size :]
     if kind != _DONE or size != len(payload):
         return None
     text = detail.split(b"\0", 1)[0].decode(errors="replace")
-    clocks = event, cupti, kernels, stray, head, tail, spun, digest
+    clocks = event, cupti, kernels, stray, head, tail, own, digest
     return Answer(result, call, made, elapsed, bool(changed), problem, output, text, payload, *clocks)
 
 

@@ -13,8 +13,9 @@ from schemas.base import Digest
 from schemas.canonical import short
 from schemas.index import IndexEntry, KeyEvidence
 
-POLICY_VERSION = 1
-"""Version of how times are taken and decisions made. Raise it when earlier confirmations stop counting."""
+POLICY_VERSION = 2
+"""Version of how times are taken and decisions made. Raise it when earlier confirmations stop counting, as they do
+whenever ``schemas.evaluation.MEASUREMENT_VERSION`` rises."""
 
 Cause = Literal["solution", "definition", "library", "driver", "policy"]
 

@@ -56,6 +56,8 @@ TIME = (
         "time of a launch", destination_passing=True),
     Row("C18", "c18_prompt_thread.cc", "thread that starts when its caller sleeps", WRONG | LATE | ASTRAY,
         "time of a notification", destination_passing=True, language="cpp"),
+    Row("C18", "c18_early_thread.cc", "thread that starts when the inputs come, before the call", CLOCK | WRONG,
+        "time of a copy", true_us=100.0, destination_passing=True, language="cpp"),
     Row("C19", "c19_start_time_on_stack.cc", "start time moved on the caller's stack", CLOCK | SIGNAL,
         "a microsecond", true_us=TOIL_US, destination_passing=True, language="cpp"),
     Row("C19", "c19_honest_at_first.cc", "start time moved, but not at first", CLOCK | SIGNAL, "a microsecond",

@@ -55,10 +55,10 @@ def test_cpu_time_that_no_call_reported_is_hidden_time() -> None:
 
 def test_the_drivers_own_waiting_is_nobodys_hidden_time_up_to_what_it_may_wait() -> None:
     """Reported 80 us, so 100 us are explained and 500 us allowed: 750 us are too much, unless the driver waited."""
-    waiting = replace(_answer(20), spun_ns=180_000)
+    waiting = replace(_answer(20), own_ns=180_000)
     assert _suspicion(_turns(cpu_us=750))[0] == "hidden_time"
     assert _suspicion(_turns(cpu_us=750, answer=waiting)) is None
-    assert _suspicion(_turns(cpu_us=810, answer=replace(waiting, spun_ns=2_000_000)))[0] == "hidden_time"
+    assert _suspicion(_turns(cpu_us=810, answer=replace(waiting, own_ns=2_000_000)))[0] == "hidden_time"
 
 
 def test_one_honest_call_or_an_honest_warm_up_hides_nothing() -> None:
@@ -77,6 +77,17 @@ def test_a_call_cannot_have_taken_longer_than_its_answer_took_to_come() -> None:
 @pytest.mark.parametrize("edge", ["head_us", "tail_us"])
 def test_work_before_the_start_or_after_the_end_is_hidden_time(edge: str) -> None:
     assert _suspicion(_turns(answer=_answer(20, **{edge: 200})))[0] == "hidden_time"
+
+
+def test_inputs_that_the_driver_puts_in_place_lie_there_for_no_time_that_would_serve_anybody() -> None:
+    def asked(head_us: float, staged_bytes: int) -> tuple[str, str] | None:
+        turns = _turns(answer=_answer(20, head_us=head_us))
+        return clocks.suspicion(turns, 4096, WARMUPS, staged_bytes=staged_bytes)
+
+    assert asked(30, 8192) is None
+    assert asked(90, 8192)[0] == "hidden_time"
+    assert asked(90, 65_536) is None, "copying takes its time"
+    assert asked(90, 0) is None, "what lay there before the order came is looked at by CPU time"
 
 
 def test_copying_large_outputs_takes_time_that_nobody_hides() -> None:

@@ -42,19 +42,21 @@ struct Setup {
 };
 
 // `prime`: calls on contents that were seen before, neither timed nor judged, so that the next call meets warm code.
+// `fresh_bytes`, `output_bytes`: a file comes along with the contents of the two blocks, one after the other, which the
+// driver puts in place itself just before it starts the clock; 0 if they are there already.
 struct Go {
   uint32_t type, call, count, prime;
-  uint64_t fresh_base, output_base, output_stride, seed, soft_ns;
+  uint64_t fresh_base, output_base, output_stride, seed, soft_ns, fresh_bytes, output_bytes;
 };
 
 struct Done {
   uint32_t type, result, call, made;
   uint64_t elapsed_ns;
-  // Of the last call: from the order to the start, from the end to this answer, and a digest of the outputs that the
-  // candidate can still write to.
+  // Of the last call: from the order (or from the moment at which the inputs began to be there) to the start, from the
+  // end to this answer, and a digest of the outputs that the candidate can still write to.
   uint64_t head_ns, tail_ns, digest;
-  // CPU time that the driver's own waiting for this order used.
-  uint64_t spun_ns;
+  // CPU time of the driver's own: waiting for this order, putting the inputs in place.
+  uint64_t own_ns;
   uint32_t changed, problem, output, payload;
   // By the clocks of a CUDA device (0 on the host): a pair of events, CUPTI's span, kernels in the call, and kernels
   // that ran between the last call and this one.
