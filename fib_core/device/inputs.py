@@ -38,8 +38,9 @@ def build_inputs(
 class InputSource:
     """Fresh contents, set after set. What the definition calls static, and what was captured, is the same in all sets.
 
-    Random tensors of later sets are windows into one secret pool at secret places: as unknown to a contestant as new
-    draws, at the price of a copy. Rebuilt page tables are drawn anew from the secret seed.
+    Random tensors of later sets are mixed from two windows into one secret pool, at secret places and in secret shares:
+    no element comes again, at the price of two copies. (One window alone shows the elements of earlier ones once more,
+    shifted: who keeps results element by element need not compute them.) Rebuilt page tables are drawn anew.
     """
 
     def __init__(
@@ -102,8 +103,16 @@ class InputSource:
         if name not in self._pools:
             generator = torch.Generator(self._device).manual_seed(self._secret(name))
             self._pools[name] = torch.randn(count + spread, generator=generator, device=self._device)
-        start = self._start(name, index, spread)
-        return shaped(self._pools[name][start : start + count].reshape(shape), distribution, dtype)
+        return shaped(self._mixed(name, index, count, spread).reshape(shape), distribution, dtype)
+
+    def _mixed(self, name: str, index: int, count: int, spread: int) -> Any:
+        """Two windows in shares whose squares add up to one, so that the sum is standard normal again."""
+        pool, start = self._pools[name], self._start(name, index, spread)
+        if not index:
+            return pool[:count]
+        other = (start + 1 + self._secret(name, index, "other") % (spread - 1)) % spread
+        angle = math.pi * (0.125 + 0.25 * self._secret(name, index, "share") / 2**63)
+        return (pool[start : start + count] * math.cos(angle)).add_(pool[other : other + count], alpha=math.sin(angle))
 
     def _start(self, name: str, index: int, spread: int) -> int:
         """Where in the pool a set begins: secret, and no two sets alike. Equal contents would serve who remembers."""
