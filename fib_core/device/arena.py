@@ -9,9 +9,9 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from fib_core.device import driver, wire
+from fib_core.device.family import CpuTime
 
 _PACKET_BYTES = 64 * 1024
 
@@ -44,7 +44,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Rest:
-    """A moment in which the driver sleeps: CPU time so far of the process and its living children, and the time."""
+    """A moment in which the driver sleeps: CPU time so far of the process and all that it started, and the time."""
 
     cpu_ns: int
     at_ns: int
@@ -57,8 +57,7 @@ class Arena:
         self._socket = socket.socket(fileno=fd)
         self._key = secrets.token_bytes(16)
         self._count = 0
-        self._pid = pid
-        self._clock = (~pid << 3) | 2  # the kernel's name for the CPU clock of another process
+        self._cpu = CpuTime(pid)
         self._socket.send(self._key)
 
     def tell(self, packet: bytes, fds: Sequence[int] = ()) -> None:
@@ -73,11 +72,7 @@ class Arena:
 
     def rest(self) -> Rest:
         """The kernel's count of CPU time is exact only for who sleeps: asked between an answer and the next order."""
-        try:
-            cpu_ns = time.clock_gettime_ns(self._clock)
-        except OSError:
-            cpu_ns = 0  # it is gone; the socket says so
-        return Rest(cpu_ns + _children_ns(self._pid), time.perf_counter_ns())
+        return Rest(self._cpu.used_ns(), time.perf_counter_ns())
 
     def ask(self, packet: bytes, limit_s: float, fds: Sequence[int] = ()) -> Exchange:
         """Send an order and wait for its answer."""
@@ -114,12 +109,3 @@ class Arena:
         if answer is None:
             raise ArenaForged("the driver's answer does not parse")
         return answer
-
-
-def _children_ns(pid: int) -> int:
-    """CPU time of the living children of ``pid``'s main thread, as the kernel counted it; 0 where it does not tell."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return sum(int(Path(f"/proc/{child}/schedstat").read_text().split()[0]) for child in children)
-    except (OSError, ValueError, IndexError):
-        return 0

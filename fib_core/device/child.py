@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from fib_core.device.channel import Channel, ChannelClosed
+from fib_core.device.family import PROCESSES_MAX, family
 from fib_core.device.faults import ZygoteDied
 from fib_core.device.zygote_client import Zygote
 
@@ -22,7 +23,6 @@ _POLL_S = 0.05
 _STALL_S = 5.0
 _EXIT_S = 2.0
 _LOG_BYTES = 64 * 1024
-_PROCESSES_MAX = 64
 
 
 class Death(Exception):
@@ -152,10 +152,10 @@ class Child:
     def _check_size(self) -> None:
         if self._memory_bytes is None:
             return
-        pids = _family(self.pid)
-        if len(pids) > _PROCESSES_MAX:
+        pids = family(self.pid)
+        if len(pids) > PROCESSES_MAX:
             self._kill()
-            raise Death("process_limit", f"more than {_PROCESSES_MAX} processes")
+            raise Death("process_limit", f"more than {PROCESSES_MAX} processes")
         used = _used_bytes(pids)
         if used > self._memory_bytes:
             self._kill()
@@ -175,18 +175,6 @@ class Child:
                 if len(chunk) < _LOG_BYTES:
                     break  # a flood must not keep us from the deadline
         return True
-
-
-def _family(pid: int) -> list[int]:
-    """The process and its living descendants."""
-    found, queue = [pid], [pid]
-    while queue and len(found) <= 2 * _PROCESSES_MAX:
-        for task in Path(f"/proc/{queue.pop()}/task").glob("*/children"):
-            with suppress(OSError):
-                children = [int(text) for text in task.read_text().split()]
-                found += children
-                queue += children
-    return found
 
 
 def _used_bytes(pids: Sequence[int]) -> int:
