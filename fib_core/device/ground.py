@@ -106,10 +106,13 @@ class Ground:
         self._file = None
 
     def fill(self, block: int, output_block: int, count: int = 1) -> None:
-        """Put them in place: new inputs, poisoned outputs."""
-        self._at(self._fresh, self.fresh, block).copy_(self._written)
+        """Put them in place: poisoned outputs, then new inputs.
+
+        Inputs last: who watches the memory for them would else work ahead while the outputs are written.
+        """
         size = self.output.total_bytes
         self._output[output_block * size :][: count * size].view(count, size).copy_(self._clean)
+        self._at(self._fresh, self.fresh, block).copy_(self._written)
         self._memory.settle()
 
     def signs(self, block: int, output_block: int, count: int = 1) -> Signs:
