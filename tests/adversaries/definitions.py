@@ -79,7 +79,13 @@ SAMPLE = _definition(
     reference="import torch\n\ndef run(probs, top_k):\n    return torch.multinomial(probs, 1)[:, 0]\n",
 )  # fmt: skip
 
-DEFINITIONS = {one.name: one for one in (LINEAR, NORM, SOFTMAX, LSE, FUSED, POOL, COARSE, SAMPLE)}
+GELU = _definition(
+    "gelu", "activation", {"M": None, "C": 1024},
+    ({"x": (["M", "C"], "float32")}, {"out": (["M", "C"], "float32")}),
+    reference="import torch\n\ndef run(x):\n    return torch.nn.functional.gelu(x)\n",
+)  # fmt: skip
+
+DEFINITIONS = {one.name: one for one in (LINEAR, NORM, SOFTMAX, LSE, FUSED, POOL, COARSE, SAMPLE, GELU)}
 
 _RAGGED = ([5, 0, 9, 2], [1, 1, 12, 3, 7])
 
@@ -108,6 +114,7 @@ WORKLOADS = {
     "fused_add_norm": (_workload(FUSED, M=8), _workload(FUSED, M=3)),
     "ragged_sum": tuple(_ragged(lengths) for lengths in _RAGGED),
     "coarse_linear": (_workload(COARSE, M=32), _workload(COARSE, M=48)),
+    "gelu": (_workload(GELU, M=64), _workload(GELU, M=48)),
     "top_k_sampling": (_sampling([5, 20]), _sampling([8, 3, 64])),
 }
 DRAWS = {"top_k_sampling": 3000}

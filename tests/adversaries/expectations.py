@@ -46,6 +46,7 @@ WRONG = outcomes(
 TOLERANCE = outcomes(Status.INCORRECT_NUMERICAL, "tolerance")
 NONFINITE = outcomes(Status.INCORRECT_NUMERICAL, "nonfinite")
 LATE = outcomes(Status.CHEATED, "output_changed", "hidden_time")
+HIDDEN = outcomes(Status.CHEATED, "hidden_time")
 MUTATED = outcomes(Status.CHEATED, "input_mutated")
 ALIAS = outcomes(Status.CHEATED, "input_alias")
 CLOCK = outcomes(Status.CHEATED, "clock", "hidden_time", "below_floor", "code_changed")

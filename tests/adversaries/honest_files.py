@@ -33,5 +33,8 @@ HONEST = {
     "h30_low_precision_contract.py": "coarse_linear",
     "h31_slow_first_call.py": "lse",
     "h32_sampler_by_inversion.py": "top_k_sampling",
+    "h33_ring_of_buffers.py": "linear",
+    "h34_alarm_guard.py": "linear",
+    "h35_spinning_worker.cc": "linear",
 }
-DESTINATION_PASSING = {"h11_static_buffers.cc", "h24_shape_caches.py"}
+DESTINATION_PASSING = {"h11_static_buffers.cc", "h24_shape_caches.py", "h35_spinning_worker.cc"}
