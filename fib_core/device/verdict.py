@@ -16,6 +16,7 @@ _PROBLEM_STATUS = {
     "dtype": Status.INCORRECT_DTYPE,
     "input_alias": Status.CHEATED,
     "strides": Status.INCORRECT_SHAPE,
+    "no_tensor": Status.INCORRECT_SHAPE,
 }
 _DEATH_RULE = {"timeout": "visit_limit"}
 _LOAD_STATUS = {"build": Status.COMPILE_ERROR, "entry_point": Status.COMPILE_ERROR}

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 4
+VERSION = 5
 DIMS_MAX = 8
 TENSORS_MAX = 48
 DETAIL_BYTES = 256
@@ -17,7 +17,7 @@ _SETUP, _GO, _END, _DONE = 1, 2, 3, 4
 STATIC, FRESH, OUTPUT, INTEGER, FLOAT, BOOLEAN = range(6)
 RETURNED, BUFFER, IN_PLACE = range(3)
 OK, RAISED, PROBLEM, MODE_ACTIVE, SKIPPED, BROKEN = range(6)
-PROBLEMS = ("", "count", "tensor_type", "layout", "shape", "dtype", "input_alias", "strides")
+PROBLEMS = ("", "count", "tensor_type", "layout", "shape", "dtype", "input_alias", "strides", "no_tensor")
 
 # DLPack's code and bits per dtype, in the order that the driver knows; the first eight cross DLPack as they are, the
 # others as bytes that are then viewed.

@@ -18,6 +18,7 @@ HONEST = {
     "h15_double_precision.py": "linear",
     "h16_numpy_round_trip.py": "softmax",
     "h17_returns_a_list.py": "linear",
+    "h17_returns_a_named_tuple.py": "linear",
     "h17_returns_a_tuple.py": "linear",
     "h18_flushes_denormals.py": "softmax",
     "h19_logs_and_warns.py": "linear",

@@ -47,6 +47,8 @@ FAILING = {
         "            time.sleep(60)\n    time.sleep(60)\n",
         Status.RUNTIME_ERROR, "process_limit",
     ),
+    "returns_nothing": ("def run(a, b):\n    a + b\n", Status.INCORRECT_SHAPE, "no_tensor"),
+    "returns_an_array": ("def run(a, b):\n    return (a + b).numpy()\n", Status.INCORRECT_SHAPE, "no_tensor"),
     "writes_input": ("def run(a, b):\n    return a.add_(b).clone()\n", Status.CHEATED, "input_mutated"),
     "returns_input": ("def run(a, b):\n    return a\n", Status.CHEATED, "input_alias"),
     "returns_view_of_input": ("def run(a, b):\n    a.add_(b)\n    return a[:]\n", Status.CHEATED, "input_mutated"),

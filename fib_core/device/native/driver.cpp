@@ -423,7 +423,8 @@ bool Driver::take(PyObject* returned, char* block, Done& done) {
   size_t wanted = 0;
   for (const Tensor& spec : outputs_) wanted += spec.place == kReturned;
   if (wanted == 0) return true;
-  bool is_tuple = is_exactly(returned, torch_.tuple_type), is_list = is_exactly(returned, torch_.list_type);
+  // Named tuples too: their items are read from their storage, past whatever methods they have.
+  bool is_tuple = is_a(returned, torch_.tuple_type), is_list = is_a(returned, torch_.list_type);
   std::vector<PyObject*> found;
   if (is_tuple)
     for (std::ptrdiff_t i = 0; i < PyTuple_Size(returned); ++i) found.push_back(PyTuple_GetItem(returned, i));
@@ -450,8 +451,9 @@ Problem Driver::look(const std::vector<PyObject*>& found, std::vector<Held>& hel
   std::vector<PyObject*> dtypes;
   for (size_t i = 0; i < found.size(); ++i)
     if (!is_exactly(found[i], torch_.tensor_type)) {
-      std::snprintf(done.detail, sizeof done.detail, "not exactly a torch.Tensor");
-      return fail(i, kTensorType);
+      bool derived = is_a(found[i], torch_.tensor_type);
+      std::snprintf(done.detail, sizeof done.detail, derived ? "not exactly a torch.Tensor" : "not a torch.Tensor");
+      return fail(i, derived ? kTensorType : kNoTensor);
     }
   std::vector<Facts> facts(found.size());
   std::vector<bool> right_dtype;

@@ -9,6 +9,7 @@ struct PyObject;
 PyObject* PyObject_Call(PyObject* callable, PyObject* args, PyObject* kwargs);
 PyObject* PyObject_CallFunctionObjArgs(PyObject* callable, ...);
 PyObject* PyObject_Type(PyObject* object);
+int PyType_IsSubtype(PyObject* type, PyObject* base);
 PyObject* PyTuple_New(std::ptrdiff_t size);
 int PyTuple_SetItem(PyObject* tuple, std::ptrdiff_t index, PyObject* stolen);
 std::ptrdiff_t PyTuple_Size(PyObject* tuple);

@@ -45,6 +45,12 @@ inline bool is_exactly(PyObject* object, PyObject* type) {
   return found.get() == type;
 }
 
+// Of the type or of one derived from it; asks the type, never the object, which may say anything.
+inline bool is_a(PyObject* object, PyObject* type) {
+  Ref found(PyObject_Type(object));
+  return PyType_IsSubtype(found.get(), type) != 0;
+}
+
 // What DLPack says about a tensor; `owner` keeps the memory until it goes.
 class Facts {
  public:

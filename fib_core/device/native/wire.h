@@ -6,7 +6,7 @@
 
 namespace fib {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr int kMaxDims = 8;
 constexpr int kMaxTensors = 48;
 constexpr size_t kDetailBytes = 256;
@@ -18,7 +18,8 @@ enum Place : uint8_t { kStatic = 0, kFresh = 1, kOutput = 2, kInteger = 3, kFloa
 enum Role : uint8_t { kReturned = 0, kBuffer = 1, kInPlace = 2 };
 enum Result : uint32_t { kOk = 0, kRaised = 1, kProblem = 2, kModeActive = 3, kSkipped = 4, kBroken = 5 };
 enum Problem : uint32_t {
-  kNone = 0, kCount = 1, kTensorType = 2, kLayout = 3, kShape = 4, kDtype = 5, kInputAlias = 6, kStrides = 7
+  kNone = 0, kCount = 1, kTensorType = 2, kLayout = 3, kShape = 4, kDtype = 5, kInputAlias = 6, kStrides = 7,
+  kNoTensor = 8
 };
 
 #pragma pack(push, 1)
