@@ -10,7 +10,10 @@ After a change of the decision rule take a new home: decisions of both rules wou
 
     make bench NAME=aa                               16 minutes; call tests/benchmarks/bench_aa.py --minutes 5 for less
     ... --report-only --json                         counts again, measures nothing
-    ... --dataset FOLDER --env FIB_DEVICE=cuda:0     another device's dataset, named aa_*, slow2_*, slow5_*
+    ... --dataset infra/calibration/data_cuda --env FIB_DEVICE=cuda:0 [--definition NAME ...]     a CUDA device
+
+Calls with disjoint --definition lists may share a home (Triton compiles in every fresh process, so its contests take
+longer: give them calls of their own). Never one definition in two different lists: its rounds would count twice.
 """
 
 import argparse
@@ -37,14 +40,20 @@ START_S = 240.0
 def command(given: argparse.Namespace, seconds: float) -> list[str]:
     """One slice, as a user would type it."""
     options = ["--dataset", str(given.dataset), "--profile", given.profile, "--channel", "aa", "--json"]
+    options += [word for name in given.definition for word in ("--definition", name)]
     return [*FIB, "run", *options, "--campaigns", str(given.campaigns), "--for", f"{seconds:.0f}s"]
+
+
+def environment_at(home: Path) -> dict[str, str]:
+    """This process's environment with another home. Packages may lie where PYTHONPATH says, so that stays."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return os.environ | {"FIB_HOME": str(home), "PYTHONPATH": path}
 
 
 def slice_of(given: argparse.Namespace, seconds: float) -> dict[str, Any]:
     """Run one slice to its end; its summary. The log goes to the home."""
     given.home.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | {"FIB_HOME": str(given.home), "PYTHONPATH": str(ROOT)}
-    environment |= dict(item.split("=", 1) for item in given.env)
+    environment = environment_at(given.home) | dict(item.split("=", 1) for item in given.env)
     with (given.home / "bench_aa.log").open("a") as log:
         done = subprocess.run(
             command(given, seconds), env=environment, stdout=subprocess.PIPE, stderr=log, text=True,
@@ -103,6 +112,7 @@ def main() -> None:
     parser.add_argument("--campaigns", type=int, default=50, help="at most so many, counted over all slices")
     parser.add_argument("--profile", default="full", choices=("full", "quick"))
     parser.add_argument("--dataset", type=Path, default=ROOT / "infra" / "calibration" / "data")
+    parser.add_argument("--definition", action="append", default=[], metavar="NAME", help="only these (repeat)")
     parser.add_argument("--home", type=Path, default=ROOT / "build" / "aa")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="for the slices (repeat)")
     parser.add_argument("--report-only", action="store_true", help="count what the store holds, measure nothing")

@@ -32,7 +32,8 @@ def command(given: argparse.Namespace) -> list[str]:
 
 def once(given: argparse.Namespace) -> dict[str, Any]:
     """One remeasurement under a campaign number of its own."""
-    environment = os.environ | {"FIB_HOME": str(given.home), "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"FIB_HOME": str(given.home), "PYTHONPATH": path}
     environment |= dict(item.split("=", 1) for item in given.env)
     with (given.home / "bench_remeasure.log").open("a") as log:
         done = subprocess.run(
