@@ -1,17 +1,19 @@
-"""Writes the calibration dataset: programs whose true difference is known, to ask the decision rule what it finds.
+"""Writes the calibration datasets: programs whose true difference is known, to ask the decision rule what it finds.
 
-In: ``kernels/`` beside this file. Out: ``data/`` in the public layout. Nothing here reads a clock, a random device or the
-machine (the contents of inputs are drawn by the harness): same sources, same bytes. ``--check`` only says whether ``data/`` is current.
+In: ``kernels/`` and ``kernel_rows.py`` beside this file. Out: ``data/`` (a CPU core) and ``data_cuda/`` (a CUDA device) in the
+public layout. Nothing here reads a clock, a random device or the machine (the contents of inputs are drawn by the harness): same
+sources, same bytes. ``--check`` only says whether both are current.
 
 Three variants of each kernel, told apart by the const axis ``redo_percent`` (a definition's name is not part of its digest):
 
     aa      incumbent and candidate are the same program, one byte of comment apart: whoever is promoted is a false winner
-    slow2   the incumbent does 2 % of its rows twice, the candidate none: a true gain of 2 % of the rows' time
+    slow2   the incumbent does 2 % of its work twice, the candidate none: a true gain of 2 % of the work's time
     slow5   the same with 5 %
 
-Only the slowed form is declared as incumbent, since the incumbent is chosen by measurement. ``M`` is a multiple of 100, so that
-whole rows are redone, and no stress shape can be invented. Six sizes of ``M`` are six shape families: with the harness's default
-split key some are held out. ``verify.py`` measures what the redone rows cost.
+Work is rows on a CPU, terms of every row's sum on a CUDA device. Only the slowed form is declared as incumbent, since the
+incumbent is chosen by measurement. ``M`` is a multiple of a number that keeps the doubled share exact or the device evenly
+loaded, and lets no stress shape be invented. Every size of ``M`` is a shape family of its own: with the harness's default split
+key some are held out. ``verify.py`` measures what the doubled work costs.
 """
 
 import argparse
@@ -23,101 +25,80 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SIZES = (100, 200, 400, 800, 1600, 3200)
-VARIANTS = {"aa": 0, "slow2": 2, "slow5": 5}
-RMSNORM = '''import torch
+sys.path.insert(0, str(HERE))
+
+from kernel_rows import READMES, SETS, VARIANTS, Kernel  # noqa: E402
 
 
-def run(x, weight):
-    wide = torch.promote_types(x.dtype, torch.float32)
-    value = x.to(wide)
-    return (value * torch.rsqrt(value.pow(2).mean(dim=-1, keepdim=True) + 1e-6) * weight.to(wide)).to(x.dtype)
-'''
-GEMM = '''def run(A, B):
-    return A @ B.T
-'''
-README = """# Calibration data (synthetic)
-
-Written by `infra/calibration/make.py`; do not edit by hand. Kernels, shapes and the differences between them are ours and made up for one purpose: the true
-gain of every candidate in here is known (none, 2 %, 5 % of the rows), so the share of false and of missed promotions can be counted. No traffic was recorded.
-"""
-
-
-def tensor(*shape: str) -> dict[str, Any]:
-    """A float32 tensor of named axes."""
-    return {"shape": list(shape), "dtype": "float32"}
-
-
-KERNELS: dict[str, dict[str, Any]] = {
-    "rmsnorm_h60": {
-        "op_type": "rmsnorm", "file": "rmsnorm.cc", "axes": {"hidden_size": 60}, "options": ["-DHIDDEN_SIZE=60"],
-        "inputs": {"x": tensor("M", "hidden_size"), "weight": tensor("hidden_size")},
-        "outputs": {"out": tensor("M", "hidden_size")}, "reference": RMSNORM,
-    },
-    "gemm_n16_k36": {
-        "op_type": "gemm", "file": "gemm.cc", "axes": {"N": 16, "K": 36}, "options": ["-DWIDTH=16", "-DDEPTH=36"],
-        "inputs": {"A": tensor("M", "K"), "B": tensor("N", "K")},
-        "outputs": {"C": tensor("M", "N")}, "reference": GEMM,
-    },
-}  # fmt: skip
-
-
-def definition(kernel: str, variant: str) -> dict[str, Any]:
+def definition(name: str, kernel: Kernel, variant: str) -> dict[str, Any]:
     """One variant of one kernel."""
-    row = KERNELS[kernel]
-    consts = row["axes"] | {"redo_percent": VARIANTS[variant]}
+    consts = kernel.axes | {"redo_percent": VARIANTS[variant]}
     return {
-        "name": f"{variant}_{kernel}",
-        "op_type": row["op_type"],
+        "name": f"{variant}_{name}",
+        "op_type": kernel.op_type,
         "tags": ["synthetic", "calibration", f"variant:{variant}"],
-        "description": f"Calibration: the incumbent does {VARIANTS[variant]} % of its rows twice, the candidate none.",
-        "axes": {"M": {"type": "var"}} | {name: {"type": "const", "value": size} for name, size in consts.items()},
-        "constraints": ["M % 100 == 0"],
-        "inputs": row["inputs"], "outputs": row["outputs"], "reference": row["reference"],
-        "static": [name for name in row["inputs"] if name in ("weight", "B")],
+        "description": f"Calibration: the incumbent does {VARIANTS[variant]} % of its {kernel.unit} twice, the candidate none.",
+        "axes": {"M": {"type": "var"}} | {axis: {"type": "const", "value": size} for axis, size in consts.items()},
+        "constraints": [kernel.constraint],
+        "inputs": kernel.inputs, "outputs": kernel.outputs, "reference": kernel.reference,
+        "static": [item for item in kernel.inputs if item in ("weight", "B")],
     }  # fmt: skip
 
 
-def solution(kernel: str, variant: str, author: str, redo_percent: int) -> dict[str, Any]:
+def solution(name: str, kernel: Kernel, variant: str, author: str, redo_percent: int) -> dict[str, Any]:
     """The slowed form (baseline) or the plain one; the candidate's source differs by one comment in any case."""
-    row, name = KERNELS[kernel], f"{variant}_{kernel}"
-    text = (HERE / "kernels" / row["file"]).read_text(encoding="utf-8")
+    binding = {} if kernel.language == "triton" else {"binding": "tvm-ffi"}
+    options = {} if kernel.language == "triton" else {"compile_options": [*kernel.options, f"-DREDO_PERCENT={redo_percent}"]}
     return {
-        "name": f"{name}__{'incumbent' if author == 'baseline' else 'candidate'}",
-        "definition": name,
+        "name": f"{variant}_{name}__{'incumbent' if author == 'baseline' else 'candidate'}",
+        "definition": f"{variant}_{name}",
         "author": author,
-        "description": f"Does {redo_percent} % of its rows twice.",
+        "description": f"Does {redo_percent} % of its {kernel.unit} twice.",
         "spec": {
-            "language": "cpp", "target_hardware": ["cpu"], "entry_point": f"{row['file']}::run",
-            "destination_passing_style": True, "binding": "tvm-ffi",
-            "compile_options": [*row["options"], f"-DREDO_PERCENT={redo_percent}"],
+            "language": kernel.language, "target_hardware": [kernel.hardware], "entry_point": kernel.entry_point,
+            "destination_passing_style": True, **binding, **options,
         },
-        "sources": [{"path": row["file"], "content": text + ("" if author == "baseline" else "// another copy\n")}],
+        "sources": sources(kernel, author, redo_percent),
     }  # fmt: skip
 
 
-def write(root: Path) -> None:
+def sources(kernel: Kernel, author: str, redo_percent: int) -> list[dict[str, str]]:
+    """The kernel's files; a language without compile options finds its sizes in a file of their own."""
+    texts = {file: (HERE / "kernels" / file).read_text(encoding="utf-8") for file in kernel.files}
+    if author != "baseline":
+        texts[kernel.files[0]] += f"{kernel.comment} another copy\n"
+    if kernel.language == "triton":
+        texts["sizes.py"] = sizes_file(kernel.axes, redo_percent)
+    return [{"path": file, "content": text} for file, text in texts.items()]
+
+
+def sizes_file(axes: dict[str, int], redo_percent: int) -> str:
+    """Python constants in capitals, for the kernel to import."""
+    return "".join(f"{name.upper()} = {size}\n" for name, size in (axes | {"redo_percent": redo_percent}).items())
+
+
+def write(root: Path, dataset: str) -> None:
     """The whole dataset under ``root``."""
     root.mkdir(parents=True, exist_ok=True)
-    (root / "README.md").write_text(README, encoding="utf-8")
+    (root / "README.md").write_text(READMES[dataset], encoding="utf-8")
     incumbents = {}
-    for kernel, row in KERNELS.items():
+    for kernel_name, kernel in SETS[dataset].items():
         for variant, percent in VARIANTS.items():
-            name, op_type = f"{variant}_{kernel}", row["op_type"]
-            _json(root / f"definitions/{op_type}/{name}.json", definition(kernel, variant))
+            name, op_type = f"{variant}_{kernel_name}", kernel.op_type
+            _json(root / f"definitions/{op_type}/{name}.json", definition(kernel_name, kernel, variant))
             for author, redo in (("baseline", percent), ("calibration", 0)):
-                made = solution(kernel, variant, author, redo)
+                made = solution(kernel_name, kernel, variant, author, redo)
                 _json(root / f"solutions/{author}/{op_type}/{name}/{made['name']}.json", made)
             incumbents[name] = [f"{name}__incumbent"]
-            rows = [_workload(name, row, number, size) for number, size in enumerate(SIZES)]
+            rows = [_workload(name, kernel, number, size) for number, size in enumerate(kernel.sizes)]
             path = root / f"workloads/{op_type}/{name}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     _json(root / "incumbents.json", incumbents)
 
 
-def _workload(name: str, row: dict[str, Any], number: int, size: int) -> str:
-    inputs = {item: {"type": "random"} for item in row["inputs"]}
+def _workload(name: str, kernel: Kernel, number: int, size: int) -> str:
+    inputs = {item: {"type": "random"} for item in kernel.inputs}
     workload = {"axes": {"M": size}, "inputs": inputs, "uuid": f"{name}-{number}"}
     return json.dumps({"definition": name, "workload": workload}, separators=(",", ":"))
 
@@ -133,19 +114,26 @@ def _files(root: Path) -> dict[str, bytes]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if data/ is not current")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a dataset is not current")
     given = parser.parse_args()
+    stale = [name for name in SETS if not renew(name, only_check=given.check)]
+    return 1 if stale else 0
+
+
+def renew(dataset: str, *, only_check: bool) -> bool:
+    """Write the dataset, or only say whether it is current; false if it is not."""
+    place = HERE / dataset
     with tempfile.TemporaryDirectory() as folder:
-        fresh = Path(folder) / "data"
-        write(fresh)
-        if given.check:
-            current = _files(fresh) == _files(HERE / "data")
-            print("data/ is current" if current else "data/ is not current; run infra/calibration/make.py")
-            return 0 if current else 1
-        shutil.rmtree(HERE / "data", ignore_errors=True)
-        shutil.copytree(fresh, HERE / "data")
-    print(f"{len(_files(HERE / 'data'))} files in {HERE / 'data'}")
-    return 0
+        fresh = Path(folder) / dataset
+        write(fresh, dataset)
+        current = _files(fresh) == _files(place)
+        if only_check:
+            print(f"{dataset}/ is current" if current else f"{dataset}/ is not current; run infra/calibration/make.py")
+            return current
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(fresh, place)
+    print(f"{len(_files(place))} files in {place}")
+    return True
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
-"""Measures what the redone rows cost, apart from the harness: the plain and the slowed form in turns, on one core.
+"""Measures what the doubled work costs, apart from the decision rule: the plain form against the slowed one.
 
-In: ``data/``. Out: a table and ``build/bench/calibration.json``: per definition and size the plain form's time, and the gain by
-the fastest and by the median of many interleaved calls. The time of a call on no rows at all is taken off first: what the
-language costs a call is no part of the kernel. Not a judge; run it on a machine that does nothing else.
+On a CPU core (no ``--device``), apart from the harness too: calls of both forms in turns in this process. In: ``data/``. Out: a table
+and ``build/bench/calibration.json``: per definition and size the plain form's time, and the gain by the fastest and by the
+median of many interleaved calls. The time of a call on no rows at all is taken off first: what the language costs a call is no
+part of the kernel. On a device, through the project's own worker (``visits.py``). In: ``data_cuda/``. Out: the same file. Not a judge;
+run it on a machine that does nothing else.
 
     python infra/calibration/verify.py [--blocks 400]
+    python infra/calibration/verify.py --device cuda:0 [--seconds 40]
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import statistics
@@ -79,25 +83,58 @@ def compare(definition: Definition, found: dict[str, Callable[..., Any]], rows: 
     }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--blocks", type=int, default=400)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench" / "calibration.json")
-    options = parser.parse_args()
+def calls_in_turns(blocks: int) -> dict[str, Any]:
+    """Both forms of every definition in this process, pinned to one core."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
-    report: dict[str, Any] = {"blocks": options.blocks, "command": " ".join(sys.argv), "rows": []}
+    report: dict[str, Any] = {"blocks": blocks, "rows": []}
     with tempfile.TemporaryDirectory() as folder:
         for name in sorted(json.loads((HERE / "data" / "incumbents.json").read_text())):
             definition, found = forms(name, Path(folder))
             for rows in SIZES:
-                line = compare(definition, found, rows, options.blocks)
+                line = compare(definition, found, rows, blocks)
                 report["rows"].append({"definition": name, "M": rows, **line})
                 print(f"{name:24s} M={rows:5d} {line['plain_us']:9.2f} us  gain by min {line['gain_by_min']:+.2%}, "
-                      f"by median {line['gain_by_median']:+.2%}", flush=True)
+                      f"by median {line['gain_by_median']:+.2%}", file=sys.stderr, flush=True)
+    return report
+
+
+def visits_on(device: str, seconds: float, cache_dir: Path | None) -> dict[str, Any]:
+    """Both forms through the device worker; on ``cpu`` the CPU's dataset, to see that this road works."""
+    import visits
+
+    data = HERE / ("data" if device == "cpu" else "data_cuda")
+    with tempfile.TemporaryDirectory() as folder:
+        built = cache_dir or Path(folder)
+        report = visits.measure(data, device, seconds, built)
+        if device != "cpu":
+            report["terms_done_twice"] = visits.terms_done_twice(data, device, built)
+    for row in report["rows"]:
+        second = row["gain_by_second_clock"]
+        print(f"{row['definition']:28s} M={row['M']:5d} {row['plain_us']:9.2f} us  gain {row['gain']:+.2%}"
+              f" +- {row['standard_error'] or math.nan:.2%}, by the second clock {math.nan if second is None else second:+.2%}, "
+              f"{row['visits']} visits", file=sys.stderr, flush=True)
+    for fault in report["faults"]:
+        print("FAULT", fault, file=sys.stderr, flush=True)
+    return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=400)
+    parser.add_argument("--device", help="cuda:0: through the device worker (cpu: the same road over data/)")
+    parser.add_argument("--seconds", type=float, default=40.0, help="time for visits, after the kernels are built")
+    parser.add_argument("--cache", type=Path, help="where compiled kernels stay (default: nowhere)")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench" / "calibration.json")
+    options = parser.parse_args()
+    device = options.device
+    found = visits_on(device, options.seconds, options.cache) if device else calls_in_turns(options.blocks)
+    report = {"command": " ".join(sys.argv)} | found
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(report))
+    return 1 if report.get("faults") else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
