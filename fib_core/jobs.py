@@ -5,7 +5,7 @@ In: records. Out: a Job. Pure; the timer is the one that the device of this envi
 
 from schemas.definition import Definition
 from schemas.environment import Environment
-from schemas.evaluation import MEASUREMENT_VERSION, Job, Timer
+from schemas.evaluation import Job, Timer
 from schemas.visit import Contestant, VisitRequest
 from schemas.workload import Workload
 
@@ -48,5 +48,4 @@ def job_for(
         effort=effort_of(request),
         role=contestant.role,
         campaign=request.campaign,
-        measurement=MEASUREMENT_VERSION,
     )

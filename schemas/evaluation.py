@@ -34,10 +34,6 @@ PUBLIC_STATUS = {
 } | {status: status.value for status in Status if status not in ("CHEATED", "INVALID")}
 
 
-MEASUREMENT_VERSION = 2
-"""How times are taken now. 1: a host's inputs lay in place before the order. 2: the driver puts them there."""
-
-
 class Job(Record):
     """What is looked up before measuring. No seed, no time, no snapshot: equal questions have equal digests.
 
@@ -58,8 +54,6 @@ class Job(Record):
     role: Literal["candidate", "incumbent", "control"] = "candidate"
     campaign: Natural = Field(default=0, exclude_if=absent)
     """One independent repetition of the confirmation rounds: another number asks the same question afresh."""
-    measurement: int = Field(default=1, ge=1, exclude_if=lambda version: version == 1)
-    """Version of how times are taken (:data:`MEASUREMENT_VERSION`): times of two versions do not compare."""
 
 
 class ErrorFigures(Record):

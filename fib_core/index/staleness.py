@@ -14,8 +14,10 @@ from schemas.canonical import short
 from schemas.index import IndexEntry, KeyEvidence
 
 POLICY_VERSION = 2
-"""Version of how times are taken and decisions made. Raise it when earlier confirmations stop counting, as they do
-whenever ``schemas.evaluation.MEASUREMENT_VERSION`` rises."""
+"""Version of how times are taken and decisions made. Raise it when earlier confirmations stop counting.
+
+1: the inputs of a call on the host lay in place before the order. 2: the driver puts them there.
+"""
 
 Cause = Literal["solution", "definition", "library", "driver", "policy"]
 
