@@ -16,6 +16,7 @@ from fib_core.publication import condemned, history, signing
 from fib_core.publication.history import Seen
 from schemas.base import Digest
 from schemas.canonical import canonical_bytes, digest_of_bytes
+from schemas.decision import Profile
 from schemas.index import DispatchIndex
 from schemas.publication import ChannelPointer
 from schemas.solution import Solution
@@ -51,7 +52,7 @@ def publish(
     Raises ContractError (quick profile into ``stable``, a missing solution, an index that fails its publish test or
     whose proof fails, a signature that is missing) and PublishConflict (the channel moved meanwhile).
     """
-    _admit(index, channel)
+    _admit(index.profile, channel)
     check(index)
     seen = history.look(store, channel)
     if seen.pointer is not None and _stands(store, seen.pointer, index.digest, terms):
@@ -60,6 +61,15 @@ def publish(
     _put_objects(store, index, solutions)
     _vouch(store, index.digest, terms)
     return _move(store, seen, index, "publish", terms)
+
+
+def foresee(store: ObjectStore, profile: Profile, channel: str, terms: Terms) -> None:
+    """What would refuse any index of this profile, asked before hours are spent on making one.
+
+    Raises ContractError (a channel's name, the profile, keys) and StoreRefused (the channel cannot be read).
+    """
+    _admit(profile, channel)
+    _check_signer(store, history.look(store, channel), terms)
 
 
 def promote(store: ObjectStore, source: str, target: str, terms: Terms, vouch: bool = False) -> ChannelPointer:
@@ -110,7 +120,7 @@ def read_index(store: ObjectStore, digest: Digest) -> DispatchIndex:
 def _repoint(store: ObjectStore, seen: Seen, wanted: history.Move, terms: Terms, vouch: bool) -> ChannelPointer:
     """Move to an index that is in the store already."""
     index = read_index(store, wanted.index_digest)
-    _admit(index, seen.channel)
+    _admit(index.profile, seen.channel)
     if seen.pointer is not None and _stands(store, seen.pointer, index.digest, terms):
         return seen.pointer
     _check_signer(store, seen, terms)
@@ -135,10 +145,10 @@ def objects_of(index: DispatchIndex) -> frozenset[str]:
     return frozenset({index_key(index.digest), *(item.object_key for item in index.solutions)})
 
 
-def _admit(index: DispatchIndex, channel: str) -> None:
+def _admit(profile: Profile, channel: str) -> None:
     history.channel_key(channel)
-    if channel == STABLE and index.profile != "full":
-        raise ContractError(f"the channel {STABLE} takes no index of the profile {index.profile}; run the profile full")
+    if channel == STABLE and profile != "full":
+        raise ContractError(f"the channel {STABLE} takes no index of the profile {profile}; run the profile full")
 
 
 def _stands(store: ObjectStore, pointer: ChannelPointer, digest: Digest, terms: Terms) -> bool:

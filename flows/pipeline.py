@@ -18,7 +18,7 @@ from tasks.collect import collect
 from tasks.confirm import confirm
 from tasks.dedup import dedup
 from tasks.dispatch import dispatch
-from tasks.publish import publish
+from tasks.publish import foresee, publish
 from tasks.repeat import repeat
 from tasks.report import report
 from tasks.screen import screen
@@ -59,6 +59,7 @@ def pipeline(
     blob_root = str(settings.dataset.resolve())
 
     with open_house(settings, budget) as house:
+        foresee(house)
         # Compilers work while workloads are chosen; nothing is timed before they are done.
         building = build.submit(house, [solution for name in chosen for solution in solutions[name]])
         few = [

@@ -15,6 +15,11 @@ from tasks.validity import spoiled
 from tasks.wiring import House
 
 
+def foresee(house: House) -> None:
+    """Refuse at the start of a run what its publication would be refused for; raises as the room does."""
+    room.foresee(house.store, house.settings.profile, house.settings.channel, release.terms())
+
+
 @task(task_run_name="publish to {house.settings.channel}", cache_policy=NO_CACHE)
 def publish(
     house: House, index: DispatchIndex, solutions: Mapping[str, Solution], evaluations: Iterable[Evaluation]

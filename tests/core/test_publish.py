@@ -7,14 +7,16 @@ import pytest
 from fib_core import dispatch
 from fib_core.errors import ContractError, PublishConflict
 from fib_core.publication.history import channel_key, current, look
-from fib_core.publish import Terms, index_key, publish
+from fib_core.publish import Terms, foresee, index_key, publish
 from schemas.canonical import canonical_bytes, digest_of_bytes
+from schemas.decision import Profile
 from schemas.index import DispatchIndex
 from schemas.publication import ChannelPointer
 from schemas.solution import Solution
 from tests.core.road import walk
 from tests.core.world import DEVICE, World, gemm, solution
 from tests.fakes.memory_store import MemoryStore
+from tests.publish.material import SIGNER
 
 NOW, LATER = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"
 WALKED = walk(World({"old": 1.0, "fast": 0.5}), [solution("fast", gemm())])
@@ -84,6 +86,37 @@ def test_stable_refuses_a_quick_index_and_takes_a_full_one() -> None:
         put(store, channel="stable")
     assert store.objects == {}
     assert put(store, INDEX.model_copy(update={"profile": "full"}), channel="stable").previous is None
+
+
+@pytest.mark.parametrize(
+    ("channel", "profile", "terms", "said"),
+    [
+        ("stable", "quick", Terms(unproved, NOW), "stable takes no index of the profile quick"),
+        ("../quick", "quick", Terms(unproved, NOW), "is not plain"),
+        ("quick", "quick", Terms(unproved, NOW, None, (SIGNER.public,)), "no key signs"),
+        ("signed", "quick", Terms(unproved, NOW), "signed is signed and no signing key is set"),
+    ],
+)
+def test_what_a_publication_would_be_refused_for_is_refused_before_anything_is_measured(
+    channel: str, profile: Profile, terms: Terms, said: str
+) -> None:
+    store = MemoryStore()
+    publish(store, INDEX, WALKED.solutions, "signed", Terms(unproved, NOW, SIGNER))
+    before = dict(store.objects)
+    with pytest.raises(ContractError, match=said):
+        foresee(store, profile, channel, terms)
+    with pytest.raises(ContractError, match=said):
+        publish(store, OTHER, WALKED.solutions, channel, terms)
+    assert store.objects == before
+
+
+def test_what_may_be_published_is_not_refused_beforehand_and_nothing_is_written() -> None:
+    store = MemoryStore()
+    put(store)
+    before = dict(store.objects)
+    for profile, channel, signer in (("quick", "quick", None), ("full", "stable", None), ("quick", "new", SIGNER)):
+        foresee(store, profile, channel, Terms(unproved, NOW, signer))
+    assert store.objects == before
 
 
 class DyingStore(MemoryStore):

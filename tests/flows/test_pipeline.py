@@ -74,6 +74,16 @@ def test_a_faster_candidate_is_promoted_and_an_equal_or_wrong_one_is_not(
     assert summary["evaluations"]["INCORRECT_NUMERICAL"] > 0
 
 
+def test_a_channel_that_would_refuse_the_index_ends_the_run_before_anything_is_measured(tmp_path: Path) -> None:
+    command = [*_command(tiny_dataset.write(tmp_path / "dataset")), "--channel", "stable"]
+    done = subprocess.run(
+        command, env=_environment(tmp_path / "home"), capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 2
+    assert "\nerror: the channel stable takes no index of the profile quick; run the profile full\n" in done.stderr
+    assert not (tmp_path / "home/store/snapshots").exists()
+
+
 def test_a_second_run_measures_nothing_and_decides_the_same(first_run: tuple[Path, Path, dict[str, Any]]) -> None:
     dataset, home, summary = first_run
     before = _evaluations(home)
