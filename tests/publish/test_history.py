@@ -1,7 +1,7 @@
 """History: complete, listable, and moved by the same compare-and-swap as the pointer."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fib_core.errors import ContractError, DeviceError, ObjectMissing, PublishConflict, StoreRefused
@@ -168,6 +168,7 @@ def test_a_channel_name_never_leaves_its_folder(store, name):
         put(store, made(), name)
 
 
+@settings(deadline=None)
 @given(notes=st.lists(st.sampled_from("abc"), min_size=1, max_size=8))
 def test_moving_to_what_is_current_adds_nothing_and_every_other_move_adds_one(notes):
     store = MemoryStore()
