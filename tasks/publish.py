@@ -6,6 +6,9 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from fib_core import publish as room
+from fib_core.errors import ObjectMissing
+from fib_core.index.index_diff import left_out
+from fib_core.publication import history
 from schemas.evaluation import Evaluation
 from schemas.index import DispatchIndex
 from schemas.publication import ChannelPointer
@@ -34,8 +37,25 @@ def publish(
         get_run_logger().error("not published: %s", reason)
         return None
     terms = release.terms()
+    _warn_of_what_goes(house, index)
     pointer = room.publish(house.store, index, solutions, house.settings.channel, terms)
     signed = f"signed by {terms.signer.public.key_id}" if terms.signer else "not signed"
     where = house.settings.channel, pointer.index_digest, house.store.url
     get_run_logger().info("channel %s -> %s in %s, %s", *where, signed)
     return pointer
+
+
+def _warn_of_what_goes(house: House, index: DispatchIndex) -> None:
+    """A run of a few definitions replaces the whole index of its channel: say whose entries go, and how they return."""
+    name = house.settings.channel
+    pointer = history.look(house.store, name).pointer
+    try:
+        lost = left_out(room.read_index(house.store, pointer.index_digest), index) if pointer else {}
+    except ObjectMissing:
+        return
+    if lost:
+        get_run_logger().warning(
+            "channel %s no longer serves %s: this run was not asked about them, and an index is one run's. Run without "
+            "--definition, publish to a channel of its own, or go back with `fib rollback --channel %s`",
+            name, ", ".join(f"{one} ({count} entries)" for one, count in lost.items()), name,
+        )  # fmt: skip

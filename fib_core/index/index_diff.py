@@ -76,6 +76,13 @@ def counts(rows: Sequence[Row]) -> dict[str, int]:
     return sizes | {name: found[name] for name in CHANGES} | {"stale": sum(bool(row.stale) for row in rows)}
 
 
+def left_out(old: DispatchIndex, new: DispatchIndex) -> dict[str, int]:
+    """Definitions that ``old`` serves and ``new`` does not hold at all -> entries of theirs that go."""
+    held = {item.name for item in new.definitions}
+    lost = {block.name: [item for item in block.entries if item.solution_digest] for block in old.definitions}
+    return {name: len(entries) for name, entries in sorted(lost.items()) if entries and name not in held}
+
+
 def _sides(index: DispatchIndex, present: Present) -> dict[Place, list[Side]]:
     names = {item.solution_digest: item.name for item in index.solutions}
     found: defaultdict[Place, list[Side]] = defaultdict(list)

@@ -31,7 +31,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     profile: Annotated[str | None, typer.Option(help="quick or full")] = None,
     channel: Annotated[str | None, typer.Option(help="channel to publish to (stable refuses quick)")] = None,
     store: Annotated[str | None, typer.Option(help="object store: a directory or s3://bucket/prefix")] = None,
-    definition: Annotated[list[str] | None, typer.Option(help="only these definitions (repeat)")] = None,
+    definition: Annotated[list[str] | None, typer.Option(help="only these (repeat); its index holds no others")] = None,
     budget: Annotated[str | None, typer.Option("--for", help="stop cleanly after this: 90s, 10m, 1h")] = None,
     campaign: Annotated[int | None, typer.Option(min=0, help="another number: fresh rounds, same screen")] = None,
     campaigns: Annotated[int | None, typer.Option(min=1, help="this many campaigns; the first is published")] = None,

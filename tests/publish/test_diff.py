@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.index.index_diff import CHANGES, INCUMBENT, counts, diff
+from fib_core.index.index_diff import CHANGES, INCUMBENT, counts, diff, left_out
 from schemas.index import KeptKey
 from tests.runtime.published import FUSED, FUSED_VALUE, SCALE, SCALE_DPS, SCALE_VALUE, entry, index, solution
 
@@ -115,3 +115,11 @@ def test_counts_sum_and_every_entry_appears_exactly_once(one, other):
     assert sorted(map(str, listed)) == sorted(
         str(item.box.model_dump(mode="json")) for block in old.definitions for item in block.entries
     )
+
+
+def test_what_an_index_serves_and_the_next_does_not_hold_at_all_is_left_out():
+    both, _ = index((SCALE, [((2, 4), VALUE)]), (FUSED, [((2, 4), BOTH), ((5, 8), BOTH)]))
+    assert left_out(both, of(((5, 8), VALUE))) == {FUSED.name: 2}
+    assert left_out(both, both) == {}
+    assert left_out(of(((2, 4), VALUE)), of(((2, 4), None))) == {}, "decided otherwise is not left out"
+    assert left_out(of(((2, 4), None)), of(((2, 4), BOTH), definition=FUSED)) == {}, "the incumbent served anyway"
