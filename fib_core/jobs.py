@@ -3,6 +3,7 @@
 In: records. Out: a Job. Pure; the timer is the one that the device of this environment uses.
 """
 
+from fib_core.index.staleness import POLICY_VERSION
 from schemas.definition import Definition
 from schemas.environment import Environment
 from schemas.evaluation import Job, Timer
@@ -48,4 +49,5 @@ def job_for(
         effort=effort_of(request),
         role=contestant.role,
         campaign=request.campaign,
+        timing_version=POLICY_VERSION,
     )

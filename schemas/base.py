@@ -23,6 +23,11 @@ def unset(value: object) -> bool:
     return value is None
 
 
+def first(value: object) -> bool:
+    """As :func:`absent`, for the number of a version that was not written down while there was only one."""
+    return value == 1
+
+
 class Record(BaseModel):
     """A frozen value of our own; an unknown key is an error."""
 

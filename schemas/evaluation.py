@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from schemas.base import Digest, Natural, NonEmpty, Record, absent, unset
+from schemas.base import Digest, Natural, NonEmpty, Record, absent, first, unset
 from schemas.environment import Conditions, Environment
 
 Stage = Literal["screen", "confirm"]
@@ -54,6 +54,8 @@ class Job(Record):
     role: Literal["candidate", "incumbent", "control"] = "candidate"
     campaign: Natural = Field(default=0, exclude_if=absent)
     """One independent repetition of the confirmation rounds: another number asks the same question afresh."""
+    timing_version: Natural = Field(default=1, exclude_if=first)
+    """How times are taken, as `fib_core.index.staleness.POLICY_VERSION` numbers it."""
 
 
 class ErrorFigures(Record):

@@ -66,7 +66,8 @@ def index_rows(index: DispatchIndex) -> list[Row]:
 def _evaluation_row(digest: Digest, item: Evaluation) -> Row:
     row = _flat(item, EVALUATION_DOCUMENT_ONLY) | _flat(item.job, {"library_versions"})
     middle = median(item.samples_us) if item.samples_us else None
-    return row | {"campaign": item.job.campaign, "evaluation_digest": digest, "median_us": middle}
+    unsaid = {"campaign": item.job.campaign, "timing_version": item.job.timing_version}
+    return row | unsaid | {"evaluation_digest": digest, "median_us": middle}
 
 
 def _decision_row(item: Decision) -> Row:

@@ -97,6 +97,22 @@ def test_a_finished_campaign_is_found_whole_and_another_number_is_measured_afres
     assert jobs_of(store) == bodies_of(store) == 2 * len(visits_of(other)) * len(set(_pairs(other)))
 
 
+def test_a_later_way_of_taking_times_is_measured_afresh_and_not_answered_by_rounds_of_the_earlier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, store = World(SPEED), MemoryStore()
+    first = house_of(world, store)
+    decide(first, world)
+    for place in ("fib_core.jobs.POLICY_VERSION", "tasks.campaigns.POLICY_VERSION"):
+        monkeypatch.setattr(place, 2)
+    again = house_of(world, store)
+    decide(again, world)
+    assert len(visits_of(again)) == len(visits_of(first)) > 0
+    third = house_of(world, store)
+    decide(third, world)
+    assert visits_of(third) == [], "and is found under its own number from then on"
+
+
 def _pairs(house: House) -> list[tuple[str, str, str]]:
     return [
         (entrant.role, entrant.solution_digest, workload.digest)
