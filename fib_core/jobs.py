@@ -3,7 +3,7 @@
 In: records. Out: a Job. Pure; the timer is the one that the device of this environment uses.
 """
 
-from fib_core.index.staleness import POLICY_VERSION
+from fib_core.index.staleness import POLICY_VERSION, major
 from schemas.definition import Definition
 from schemas.environment import Environment
 from schemas.evaluation import Job, Timer
@@ -24,6 +24,11 @@ def timer_of(environment: Environment) -> Timer:
     if not environment.device_class.startswith("sm_"):
         return "monotonic"
     return "cupti" if "nvidia-cuda-cupti" in environment.libraries else "cuda_event"
+
+
+def driver_of(environment: Environment) -> str:
+    """Major version of the driver, which makes an entry stale; empty where a device has none."""
+    return major(environment.driver) if environment.driver else ""
 
 
 def effort_of(request: VisitRequest) -> str:
@@ -49,5 +54,6 @@ def job_for(
         effort=effort_of(request),
         role=contestant.role,
         campaign=request.campaign,
+        driver=driver_of(environment),
         timing_version=POLICY_VERSION,
     )

@@ -54,6 +54,8 @@ class Job(Record):
     role: Literal["candidate", "incumbent", "control"] = "candidate"
     campaign: Natural = Field(default=0, exclude_if=absent)
     """One independent repetition of the confirmation rounds: another number asks the same question afresh."""
+    driver: str = Field(default="", exclude_if=absent)
+    """Major version of the device's driver, where it has one."""
     timing_version: Natural = Field(default=1, exclude_if=first)
     """How times are taken, as `fib_core.index.staleness.POLICY_VERSION` numbers it."""
 

@@ -66,7 +66,8 @@ def index_rows(index: DispatchIndex) -> list[Row]:
 def _evaluation_row(digest: Digest, item: Evaluation) -> Row:
     row = _flat(item, EVALUATION_DOCUMENT_ONLY) | _flat(item.job, {"library_versions"})
     middle = median(item.samples_us) if item.samples_us else None
-    unsaid = {"campaign": item.job.campaign, "timing_version": item.job.timing_version}
+    job = item.job
+    unsaid = {"campaign": job.campaign, "driver": job.driver, "timing_version": job.timing_version}
     return row | unsaid | {"evaluation_digest": digest, "median_us": middle}
 
 

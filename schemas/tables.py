@@ -90,6 +90,7 @@ class EvaluationTable(_Table):
     effort: str = Field(str_length={"min_value": 1})
     role: str = Field(isin=["candidate", "incumbent", "control"])
     campaign: int = Field(ge=0)
+    driver: str
     timing_version: int = Field(ge=1)
     status: str = Field(
         isin=["PASSED", "INCORRECT_SHAPE", "INCORRECT_DTYPE", "INCORRECT_NUMERICAL", "RUNTIME_ERROR", "COMPILE_ERROR",
@@ -109,8 +110,8 @@ class EvaluationTable(_Table):
         """What makes a row unique."""
 
         unique = [
-            "solution_digest", "workload_digest", "stage", "round", "role", "campaign", "timing_version",
-            "device_class", "effort",
+            "solution_digest", "workload_digest", "stage", "round", "role", "campaign", "driver",
+            "timing_version", "device_class", "effort",
         ]  # fmt: skip
 
     @pa.dataframe_check(name="median_us is finite")

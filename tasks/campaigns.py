@@ -14,6 +14,7 @@ from fib_core.decision.contest import Contest, VisitSettings
 from fib_core.decision.profiles import RULES
 from fib_core.errors import ObjectMissing, StoreRefused
 from fib_core.index.staleness import POLICY_VERSION
+from fib_core.jobs import driver_of
 from fib_core.workloads.axisclass import class_key
 from schemas.base import Digest
 from schemas.campaign import Campaign
@@ -24,8 +25,10 @@ from tasks.wiring import House
 
 def contest_digest(house: House, contest: Contest, settings: VisitSettings) -> Digest:
     """Equal contests ask the same question of the same device: equal numbers then mean equal rounds."""
+    driver = driver_of(house.environment)
     return digest_of(
-        {
+        ({"driver": driver} if driver else {})  # a CPU has none: its notes keep their names
+        | {
             "snapshot": contest.snapshot_digest,
             "definition": contest.definition.digest,
             "timed": sorted(item.workload.digest for item in contest.timed),

@@ -18,7 +18,7 @@ from tasks.confirm import _settled
 from tasks.repeat import _campaign
 from tasks.rounds import earlier, planned, play
 from tasks.wiring import House
-from tests.core.world import World
+from tests.core.world import ENVIRONMENT, World
 from tests.fakes.memory_store import MemoryStore
 from tests.tasks.world_house import house_of, screened_of, visits_of
 
@@ -111,6 +111,24 @@ def test_a_later_way_of_taking_times_is_measured_afresh_and_not_answered_by_roun
     third = house_of(world, store)
     decide(third, world)
     assert visits_of(third) == [], "and is found under its own number from then on"
+
+
+@pytest.mark.parametrize(("now", "afresh"), [("580.65.06", True), ("570.211.01", False)])
+def test_another_major_of_the_driver_is_measured_afresh_and_a_minor_one_is_not(
+    monkeypatch: pytest.MonkeyPatch, now: str, afresh: bool
+) -> None:
+    """Else what a driver made stale would be confirmed again by the very rounds that went stale."""
+    world, store = World(SPEED), MemoryStore()
+
+    def on(driver: str) -> House:
+        environment = ENVIRONMENT.model_copy(update={"driver": driver})
+        monkeypatch.setattr("tests.tasks.world_house.ENVIRONMENT", environment)
+        house = house_of(world, store)
+        decide(house, world)
+        return house
+
+    before = on("570.86.10")
+    assert len(visits_of(on(now))) == (len(visits_of(before)) if afresh else 0)
 
 
 def _pairs(house: House) -> list[tuple[str, str, str]]:
