@@ -41,6 +41,7 @@ def scores(  # noqa: PLR0913, PLR0917 - one parameter per option
     from fib_core.account.projections import projections
     from fib_core.account.scorecard import scorecard
     from fib_core.account.scoring import THRESHOLDS
+    from schemas.canonical import canonical_bytes
 
     shares = _shares(share or [])
     overhead = _overhead(overhead_us, overhead_from) if shares else None
@@ -50,7 +51,7 @@ def scores(  # noqa: PLR0913, PLR0917 - one parameter per option
     given = past.evidence
     ahead = projections(given.snapshot, past.index, given.by, shares, overhead) if overhead is not None else []
     if as_json:
-        typer.echo(json.dumps(_answer(past, digest, card, ahead)))
+        typer.echo(canonical_bytes(_answer(past, digest, card, ahead)).decode())  # --area-to inf is no JSON number
     else:
         _show(past, digest, card, ahead)
 

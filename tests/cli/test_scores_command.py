@@ -71,6 +71,19 @@ def rows(answer: dict[str, Any], name: str, **fields: Any) -> list[dict[str, Any
     return [row for row in answer["scores"] if row["name"] == name and fields.items() <= row.items()]
 
 
+def test_the_whole_area_is_json_that_any_reader_takes(shop: Shop) -> None:
+    """Python's own reader takes a bare Infinity; others stop there."""
+    result = CliRunner().invoke(shop.app, ["scores", "--json", "--area-to", "inf"], catch_exceptions=False)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    answer = json.loads(result.stdout, parse_constant=refuse)
+    whole = rows(answer, "area", population="keys, each as it is served")
+    assert {row["parameter"] for row in whole} == {"Infinity"}
+    assert whole[0]["value"] > 1
+
+
 def test_scores_come_from_the_store_and_count_every_decision(shop: Shop) -> None:
     answer = shop.ask("scores")
     assert answer["snapshot_digest"] == WALKED.snapshot.digest
