@@ -12,8 +12,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from fib_core.errors import ObjectMissing, StoreRefused
+from fib_core.errors import DeviceError, ObjectMissing, StoreRefused
 
 CURRENT = "current.json"
 
@@ -30,15 +31,25 @@ class LocalCache:
         return self.root / "build"
 
     def get(self, key: str) -> bytes:
-        """Read one object; raises ``ObjectMissing``."""
+        """Read one object; raises ``ObjectMissing``, or ``DeviceError`` if this machine does not let us."""
         try:
             return (self.root / key).read_bytes()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise ObjectMissing(f"{key} is not in the local cache {self.root}; run `fib pull`") from error
+        except OSError as error:
+            raise DeviceError(f"{self.root / key} cannot be read: {error.strerror}") from error
 
     def put(self, key: str, body: bytes) -> None:
-        """Write ``key`` so that a reader sees the old bytes or the new ones, never a part, even after a crash."""
-        path = self.root / key
+        """Write ``key`` so that a reader sees the old bytes or the new ones, never a part, even after a crash.
+
+        Raises ``DeviceError`` where nothing can be written: a full disk, a read-only home.
+        """
+        try:
+            self._put(self.root / key, body)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _put(self, path: Path, body: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".writing-{os.getpid()}-{threading.get_ident()}-{path.name}")
         try:
@@ -72,14 +83,26 @@ class LocalCache:
     def writing(self) -> Iterator[None]:
         """Hold the cache for one pull at a time: a slow pull must not move the pointer back behind a later one.
 
-        The lock dies with its process, however it dies. Readers never take it.
+        The lock dies with its process, however it dies. Readers never take it. Raises ``DeviceError`` as :meth:`put`.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / ".pull.lock").open("wb") as lock:
+        with self._lock_file() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for leftover in (found for depth in ("", "*/", "*/*/") for found in self.root.glob(f"{depth}.writing-*")):
                 leftover.unlink(missing_ok=True)
             yield
+
+    def _lock_file(self) -> BinaryIO:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            return (self.root / ".pull.lock").open("wb")
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> DeviceError:
+        return DeviceError(
+            f"the local cache {self.root} cannot be written ({error.strerror}: {error.filename}); set FIB_CACHE to a "
+            "folder that can. What was pulled before stays in use"
+        )
 
 
 def channel_key(channel: str) -> str:

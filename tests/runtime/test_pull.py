@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fib_core.errors import ObjectMissing, StoreRefused
+from fib_core.errors import DeviceError, ObjectMissing, StoreRefused
 from fib_core.runtime import index_client
 from tests.fakes.memory_store import MemoryStore
 from tests.runtime.published import (
@@ -51,6 +51,31 @@ def test_a_pull_brings_the_index_its_definitions_and_its_solutions(store, tmp_pa
     assert {s.name for s in pulled.solutions.values()} == {s.name for _, s in _first()[1].values()}
     assert list(pulled.definitions[SCALE.digest].inputs) == ["x", "gain"]
     assert pulled.fetched_count == 5
+
+
+def _nowhere(root: Path) -> Path:
+    (root / "file").write_text("")
+    return root / "file/cache"
+
+
+def _taken(root: Path) -> Path:
+    (root / "cache/current.json").mkdir(parents=True)
+    return root / "cache"
+
+
+@pytest.mark.parametrize("cache", [_nowhere, _taken])
+def test_a_cache_that_cannot_be_written_is_the_machines_fault_in_one_sentence(store, tmp_path, cache):
+    """A read-only home or a full disk: what a server catches around a pull is what a pull says that it raises."""
+    publish(store, _first())
+    with pytest.raises(DeviceError, match=r"cache .* cannot be written .*set FIB_CACHE"):
+        index_client.pull_from(store, "quick", cache(tmp_path))
+
+
+def test_a_cache_that_cannot_be_read_is_the_machines_fault_and_an_absent_one_is_not(tmp_path):
+    with pytest.raises(DeviceError, match=r"current\.json cannot be read: Is a directory"):
+        index_client.load(_taken(tmp_path))
+    with pytest.raises(ObjectMissing):
+        index_client.load(tmp_path / "absent")
 
 
 def test_after_a_pull_no_store_is_needed(store, tmp_path):
