@@ -74,7 +74,8 @@ def seaweedfs_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3S
         process = subprocess.Popen(
             [weed, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={home}", "-s3", *ports,
              f"-s3.port={server.endpoint.rpartition(':')[2]}", f"-s3.config={home}/ids.json",
-             "-master.telemetry=false", "-master.volumeSizeLimitMB=128"],
+             "-master.telemetry=false", "-master.volumeSizeLimitMB=128",
+             "-s3.port.iceberg=0", "-s3.port.lance=0"],  # fixed ports: a second server on this host would end
             stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:
