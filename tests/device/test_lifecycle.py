@@ -14,8 +14,9 @@ from kernels import ADD, LIMITS, request, solution, workload
 
 from fib_core.adapters.device_worker import DeviceWorker
 from fib_core.device.lock import device_lock
+from fib_core.index.staleness import POLICY_VERSION
 from fib_core.jobs import job_for
-from schemas.evaluation import MEASUREMENT_VERSION, Status
+from schemas.evaluation import Status
 from schemas.visit import VisitRequest, VisitResult
 
 HONEST = solution(ADD, "def run(a, b):\n    return a + b\n")
@@ -161,10 +162,10 @@ def test_the_job_looked_up_before_is_the_job_answered_with_whatever_the_seed(wor
 def test_times_that_were_taken_in_another_way_are_another_jobs(worker: DeviceWorker) -> None:
     asked = _ask()
     job = job_for(ADD, asked.workloads[0], asked.contestants[0], asked, worker.describe())
-    assert job.measurement == MEASUREMENT_VERSION
-    earlier = job.model_copy(update={"measurement": 1})
+    assert job.timing_version == POLICY_VERSION > 1
+    earlier = job.model_copy(update={"timing_version": 1})
     assert earlier.digest != job.digest
-    assert "measurement" not in earlier.model_dump(mode="json"), "records of version 1 keep their digests"
+    assert "timing_version" not in earlier.model_dump(mode="json"), "records of version 1 keep their digests"
 
 
 PICKY = """
