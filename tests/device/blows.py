@@ -62,8 +62,12 @@ def _victim(worker: DeviceWorker, role: str) -> int | None:
     return None
 
 
-def left_in(place: Path, worker: DeviceWorker, within_s: float = 5.0) -> list[list[str]]:
-    """Command lines of the processes that name ``place`` and do not end within a while, but for the fork server."""
+def left_in(place: Path, worker: DeviceWorker, within_s: float = 20.0) -> list[list[str]]:
+    """Command lines of the processes that name ``place`` and do not end within a while, but for the fork server.
+
+    What is left behind stays for good (the tests see to that), so the while is for the host: to reap takes it seconds
+    where all cores are busy.
+    """
     spared = {os.getpid(), worker.zygote_pid}
     if worker.zygote_pid is not None:
         spared.add(psutil.Process(worker.zygote_pid).ppid())
