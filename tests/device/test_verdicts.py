@@ -1,7 +1,6 @@
 """Every way in which a contestant can fail ends in its own status and rule, and costs nobody else anything."""
 
 import ast
-import time
 
 import pytest
 from kernels import ADD, GEMM, LIMITS, NORM, request, solution, workload
@@ -112,11 +111,18 @@ def test_a_failure_has_its_status_and_rule_whatever_the_names_and_the_layout(wor
 def test_a_hang_times_out_and_the_rest_is_not_reached(worker: DeviceWorker) -> None:
     limits = LIMITS.model_copy(update={"visit_s": 0.7})
     hang = "import time\ndef run(a, b):\n    while True:\n        time.sleep(0.01)\n"
-    started = time.monotonic()
-    result = worker.visit(request(ADD, [solution(ADD, hang)], [workload(ADD, N=n) for n in (1, 2, 3)], limits=limits))
-    assert [e.status for e in result.evaluations] == [Status.TIMEOUT] * 3
-    assert "not reached" in result.evaluations[2].reason
-    assert time.monotonic() - started < 2.5
+    works = [workload(ADD, N=n) for n in (1, 2, 3)]
+    lost_s = []
+    for _ in range(3):
+        result = worker.visit(request(ADD, [solution(ADD, hang)], works, limits=limits))
+        assert [e.status for e in result.evaluations] == [Status.TIMEOUT] * 3
+        assert "not reached" in result.evaluations[2].reason
+        lost_s.append(result.wall_s - worker.visit(request(ADD, [solution(ADD, HONEST)], works)).wall_s)
+        if lost_s[-1] < 2 * limits.visit_s:
+            break
+    # One limit a visit, not one a workload: less than two beyond what an honest visit takes on this host now. The best
+    # of several, since a host may stall once.
+    assert min(lost_s) < 2 * limits.visit_s, lost_s
 
 
 def test_a_failure_on_one_shape_does_not_spoil_the_others(worker: DeviceWorker) -> None:
