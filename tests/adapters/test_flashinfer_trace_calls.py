@@ -63,7 +63,7 @@ def test_no_logs_are_no_lines(tmp_path: Path) -> None:
     assert list(read_call_logs(tmp_path).lines()) == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(position=st.integers(0, 400), byte=st.integers(0, 255))
 def test_no_damaged_byte_makes_reading_raise(tmp_path: Path, position: int, byte: int) -> None:
     packed = bytearray(gzip.compress("".join(f"{zlib.crc32(bytes([n]))}\n" for n in range(100)).encode(), mtime=0))

@@ -66,7 +66,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     rows=st.lists(JSON | st.binary(max_size=40), max_size=6),
     spoiled=st.dictionaries(st.sampled_from([*gemm()]), JSON),

@@ -174,7 +174,7 @@ def test_a_pass_that_was_never_timed_is_left_out_rather_than_given_a_number() ->
     assert exported(golden_evaluation(samples_us=[])) == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     shapes=st.dictionaries(st.text("abc_", min_size=1), st.lists(st.integers(0, 4), max_size=3), min_size=1),
     dtype=st.sampled_from(["int32", "int64", "float32", "float16", "bool", "int8"]),

@@ -57,16 +57,27 @@ def increment(store: ObjectStore, key: str) -> bool:
 
 
 class CarelessStore(MemoryStore):
-    """Looks, waits, then writes: what a store without atomic conditions does."""
+    """Looks, then writes, without atomic conditions. The first to look writes after the second has looked too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looks, self._looked = {"put": 0, "swap": 0}, threading.Condition()
+
+    def _look_over(self, kind: str) -> None:
+        with self._looked:
+            self._looks[kind] += 1
+            self._looked.notify_all()
+            if self._looks[kind] == 1:
+                assert self._looked.wait_for(lambda: self._looks[kind] > 1, timeout=60)
 
     def put_once(self, key: str, body: bytes) -> bool:
         absent = key not in self.objects
-        time.sleep(0.02)
+        self._look_over("put")
         return absent and (self.objects.__setitem__(key, body) or True)
 
     def swap(self, key: str, body: bytes, expected_etag: str | None) -> str:
         moved = (self.get(key).etag if key in self.objects else None) != expected_etag
-        time.sleep(0.02)
+        self._look_over("swap")
         if moved:
             raise PublishConflict(key)
         self.objects[key] = body

@@ -6,6 +6,7 @@ A script of its own, because forking is safe only where no other thread runs. Pr
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -25,6 +26,7 @@ from tests.publish.material import SIGNER, at, made, put, save_definitions, whol
 
 MORE_THAN_WRITES = 20
 GRACE_S = 20  # a publication here takes less
+NOTICE_S = 120.0  # for the control's reader, which reads again and again: many times what one reading takes
 
 
 def now() -> str:
@@ -102,14 +104,20 @@ def boundaries(url: str) -> dict[str, int]:
 
 
 def moments(url: str, count: int) -> dict[str, int]:
-    """Kill a busy publisher at ``count`` random moments."""
+    """Kill a busy publisher at ``count`` random moments within its first publications, however long these take here."""
     chance, kills = random.Random(7), 0
+    usual_s = min(_publication_s(url, number) for number in range(3))
     before = current(open_store(url), "dev").number
     for turn in range(count):
-        pid = in_child(lambda turn=turn: _publish_for_ever(url, turn))
-        time.sleep(chance.uniform(0.05, 0.6))
+        told, progress = os.pipe()
+        pid = in_child(lambda turn=turn, progress=progress: _publish_for_ever(url, turn, progress))
+        os.close(progress)
+        for _ in range(chance.randrange(3)):
+            os.read(told, 1)
+        time.sleep(chance.uniform(0, 2 * usual_s))
         os.kill(pid, signal.SIGKILL)
         assert code_of(pid) == -signal.SIGKILL
+        os.close(told)
         kills += 1
         whole(open_store(url), "dev")
     store = open_store(url)
@@ -117,14 +125,22 @@ def moments(url: str, count: int) -> dict[str, int]:
     return {"kills": kills, "moved": whole(store, "dev").number - before}
 
 
+def _publication_s(url: str, number: int) -> float:
+    started = time.monotonic()
+    _publish(open_store(url), made(f"undisturbed {number}"))
+    return time.monotonic() - started
+
+
 def torn(url: str) -> dict[str, int]:
-    """The control: a publisher that moves the pointer first and writes its objects afterwards, killed in between."""
+    """The control: a publisher that moves the pointer first and writes its objects afterwards, killed in between.
+
+    How long the reader then takes to notice is the host's affair: `main` waits for what it reports.
+    """
     record, _ = made("torn")
     store = open_store(url)
     found = store.get(channel_key("dev"))
     pointer = ChannelPointer(index_digest=record.digest, previous=None, published_at=at())
     store.swap(channel_key("dev"), canonical_bytes(pointer.model_dump(mode="json")), found.etag)
-    time.sleep(1)
     return {"kills": 0, "moved": 1}
 
 
@@ -133,9 +149,10 @@ def _publish(store, item):
     return publish(store, *item, "dev", Terms(prove, now(), SIGNER))
 
 
-def _publish_for_ever(url: str, turn: int) -> None:
+def _publish_for_ever(url: str, turn: int, progress: int) -> None:
     store, number = open_store(url), 0
     while True:
+        os.write(progress, b".")
         _publish(store, made(f"{turn} {number}", dps=bool(number % 2), fused=bool(number % 3)))
         number += 1
 
@@ -149,6 +166,8 @@ def main(task: str, url: str, *more: str) -> None:
     load = in_child(lambda: (os.close(stop), load_for_ever(url) if task != "torn" else time.sleep(60)))
     try:
         done = {"boundaries": boundaries, "moments": moments, "torn": torn}[task](url, *map(int, more))
+        if task == "torn":
+            select.select([answers], [], [], NOTICE_S)
     finally:
         os.kill(load, signal.SIGKILL)
         assert code_of(load) == -signal.SIGKILL

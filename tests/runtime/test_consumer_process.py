@@ -123,12 +123,17 @@ def test_a_compiled_solution_is_built_in_the_serving_process_and_takes_parameter
     assert found["stats"]["definitions"]["scale_h4"]["hit"] == 1
 
 
-def test_importing_the_runtime_costs_milliseconds():
-    code = "import time; t = time.process_time(); import fib_core.runtime; print((time.process_time() - t) * 1000)"
+def import_ms(module: str, processes: int) -> float:
+    """CPU time, the least of several processes."""
+    code = f"import time; t = time.process_time(); import {module}; print((time.process_time() - t) * 1000)"
     command = [sys.executable, "-c", code]
-    runs = [subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True) for _ in range(3)]
-    # CPU time, with a wide margin for slow machines: torch would cost seconds.
-    assert min(float(run.stdout) for run in runs) < 150
+    runs = [subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True) for _ in range(processes)]
+    return min(float(run.stdout) for run in runs)
+
+
+def test_importing_the_runtime_costs_milliseconds():
+    # Where torch costs two seconds that is 200 ms; on a slower host both cost more.
+    assert import_ms("fib_core.runtime", 3) < import_ms("torch", 1) / 10
 
 
 def test_what_the_ledger_saves_is_what_a_server_accepts(tmp_path):

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing.synchronize import Event as EventType
 from pathlib import Path
 
 import pytest
@@ -38,21 +39,22 @@ def _fused_only():
 
 
 class _Slow(DirectoryStore):
-    """Stops for good before handing over the ``stop_at``-th object."""
+    """Stops for good before handing over the ``stop_at``-th object, and says so."""
 
-    def __init__(self, root: Path, stop_at: int) -> None:
+    def __init__(self, root: Path, stop_at: int, stopped: EventType) -> None:
         super().__init__(root)
-        self._left = stop_at
+        self._left, self._stopped = stop_at, stopped
 
     def get(self, name: str):
         self._left -= 1
         if self._left == 0:
-            time.sleep(60)
+            self._stopped.set()
+            time.sleep(600)
         return super().get(name)
 
 
-def _pull_slowly(root: Path, cache: Path, stop_at: int) -> None:
-    index_client.pull_from(_Slow(root, stop_at), "quick", cache)
+def _pull_slowly(root: Path, cache: Path, stop_at: int, stopped: EventType) -> None:
+    index_client.pull_from(_Slow(root, stop_at, stopped), "quick", cache)
 
 
 @pytest.mark.parametrize("stop_at", [2, 3])
@@ -61,16 +63,14 @@ def test_a_pull_killed_midway_leaves_the_old_index_and_the_next_pull_works(tmp_p
     old = publish(store, _first())
     index_client.pull_from(store, "quick", cache)
     new = publish(store, _second())
-    child = multiprocessing.get_context("fork").Process(
-        target=_pull_slowly, args=(tmp_path / "store", cache, stop_at), daemon=True
-    )
+    fork = multiprocessing.get_context("fork")
+    stopped = fork.Event()
+    child = fork.Process(target=_pull_slowly, args=(tmp_path / "store", cache, stop_at, stopped), daemon=True)
     child.start()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and _lock_is_free(cache):
-        time.sleep(0.01)
-    time.sleep(0.1)
+    assert stopped.wait(60), "it came as far as that object"
+    assert not _lock_is_free(cache)
     os.kill(child.pid, signal.SIGKILL)
-    child.join(10)
+    child.join(60)
     assert child.exitcode == -signal.SIGKILL
     assert index_client.load(cache).index_digest == old
     assert index_client.pull_from(store, "quick", cache).index_digest == new

@@ -12,13 +12,13 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Stands for Prefect's temporary server: what counts is the name in its command line and the mark that it inherits.
-SERVER = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', {name!r}])"
+SERVER = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(99)', {name!r}])"
 RUN = f"""
 from tasks.last_watch import set_last_watch
 set_last_watch()
 {SERVER}
 print(p.pid, flush=True)
-import time; time.sleep(60)
+import time; time.sleep(99)
 """
 
 
