@@ -1,6 +1,0 @@
-"""Property tests of tables: the same examples every time, and no deadline, since machines are shared."""
-
-from hypothesis import settings
-
-settings.register_profile("tables", deadline=None, derandomize=True, max_examples=40)
-settings.load_profile("tables")
