@@ -23,7 +23,7 @@ def test_a_setting_that_cannot_work_is_one_sentence_before_anything_starts(
     tmp_path: Path, arguments: list[str], more: dict[str, str], said: str
 ) -> None:
     done = subprocess.run(
-        [*FIB, *arguments], env=environment(tmp_path / "home", **more), capture_output=True, text=True, timeout=120,
+        [*FIB, *arguments], env=environment(tmp_path / "home", **more), capture_output=True, text=True, timeout=240,
         check=False,
     )  # fmt: skip
     assert done.returncode == 2

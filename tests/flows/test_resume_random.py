@@ -74,13 +74,16 @@ def test_a_run_killed_at_random_moments_repeats_loses_and_leaves_nothing(tmp_pat
     temporary.mkdir()
     dataset = tiny_dataset.write(tmp_path / "dataset")
     env = environment(home, TMPDIR=str(temporary))
+    codes = []
     for number in range(KILLS):
         before, more, delay_s = _recorded(home), draw.randint(0, 15), draw.uniform(0, 1.5)
         code = _kill_at(dataset, env, home, more, delay_s, tmp_path / f"log-{number}")
+        codes.append(code)
         after = _recorded(home)
         print(f"kill {number}: {len(before)} -> {len(after)} evaluations, {delay_s:.2f} s later, exit {code}")
         assert {job: after.get(job) for job in before} == before, "what was finished stays as it was"
         wait_until(lambda: not _of_this_home(home), "every process of the killed run ended", GRACE_S)
+    assert -signal.SIGKILL in codes, "the control: a run was killed, none of them may have ended before"
     survivors = _recorded(home)
     summary = summary_of(dataset, env)
     final = _recorded(home)

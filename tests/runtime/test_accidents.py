@@ -184,7 +184,7 @@ def test_ranks_disagreeing_every_process_chooses_the_same_whatever_its_hash_seed
         code = RANK.format(root=str(CHECKOUT), seed=seed)
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=CHECKOUT, env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin"},
-            capture_output=True, text=True, timeout=60, check=True,
+            capture_output=True, text=True, timeout=90, check=True,
         )  # fmt: skip
         answers.add(done.stdout)
     (answer,) = answers

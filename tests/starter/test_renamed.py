@@ -18,7 +18,7 @@ from renaming import renamed
 from fib_core.adapters.device_worker import DeviceWorker
 from fib_core.workloads.structure import recipes_for
 from schemas.definition import Definition
-from schemas.evaluation import Evaluation, Limits
+from schemas.evaluation import Evaluation, Limits, Status
 from schemas.solution import Solution
 from schemas.visit import Contestant, VisitRequest
 from schemas.workload import Workload
@@ -48,7 +48,9 @@ def read(name: str) -> Solution:
     return Solution.model_validate_json(next(DATA.glob(f"solutions/*/*/*/{name}.json")).read_bytes())
 
 
-def verdicts(worker: DeviceWorker, definition: Definition, solutions: list[Solution]) -> list[Evaluation]:
+def verdicts(
+    worker: DeviceWorker, definition: Definition, solutions: list[Solution], patience: float = 1.0
+) -> list[Evaluation]:
     axes = AXES[definition.op_type]
     recipes = recipes_for(definition, axes, STRUCTURE.get(definition.op_type, {}), {})
     digests = [one.digest_for(definition.digest) for one in solutions]
@@ -67,7 +69,7 @@ def verdicts(worker: DeviceWorker, definition: Definition, solutions: list[Solut
         sample_count=2,
         input_sets=2,
         sampling_draws=4000 if definition.op_type == "sampling" else 0,
-        limits=LIMITS.model_copy(update={"visit_s": VISIT_S.get(definition.op_type, LIMITS.visit_s)}),
+        limits=LIMITS.model_copy(update={"visit_s": patience * VISIT_S.get(definition.op_type, LIMITS.visit_s)}),
     )
     result = worker.visit(request)
     assert result.fault is None, result.fault
@@ -82,6 +84,11 @@ def test_a_faulty_kernel_gets_its_verdict_under_any_name_and_layout(worker: Devi
     twins = [renamed(one) for one in originals]
     assert all(one.identity() != twin.identity() for one, twin in zip(originals, twins, strict=True))
     found = verdicts(worker, definition, originals + twins)
+    late = [place for place, one in enumerate(found) if one.status is Status.TIMEOUT]
+    late = [place for place in late if "TIMEOUT" not in FAULTY[labels[place % len(labels)]]["statuses"]]
+    if late:  # the limit is short for the sake of those that hang; a slow or stalled host keeps others from their end
+        again = verdicts(worker, definition, [(originals + twins)[place] for place in late], patience=8.0)
+        found = [again[late.index(place)] if place in late else one for place, one in enumerate(found)]
     seen = {
         label: ((one.status.value, one.rule), (twin.status.value, twin.rule), one.reason)
         for label, one, twin in zip(labels, found[: len(labels)], found[len(labels) :], strict=True)
