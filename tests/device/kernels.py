@@ -9,6 +9,7 @@ from schemas.visit import Contestant, VisitRequest
 from schemas.workload import Workload
 
 # Nobody here hangs until it: whoever tests a limit sets his own, so this one may be far above what a busy host needs.
+# A quarter of it is the time for a sampler's draws, which exact samplers need a fraction of.
 LIMITS = Limits(visit_s=30, build_s=60, memory_bytes=2**30)
 
 
