@@ -163,7 +163,7 @@ def main(task: str, url: str, *more: str) -> None:
     answers, report = os.pipe()
     reader = in_child(lambda: (os.close(stop), read_for_ever(url, stop_read, report)))
     # A collection rightly refuses to work on the control's broken channel.
-    load = in_child(lambda: (os.close(stop), load_for_ever(url) if task != "torn" else time.sleep(60)))
+    load = in_child(lambda: (os.close(stop), load_for_ever(url) if task != "torn" else time.sleep(900)))
     try:
         done = {"boundaries": boundaries, "moments": moments, "torn": torn}[task](url, *map(int, more))
         if task == "torn":
