@@ -1,6 +1,5 @@
 """The roofline floor in visits: impossible times are caught, honest kernels far above, broken timers a fault."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from incumbents import INCUMBENTS, starter
 from kernels import GEMM, request, solution, workload
 
 from fib_core.adapters import device_worker
@@ -20,14 +20,8 @@ from fib_core.device.outcome import Outcome
 from fib_core.device.peaks import Caches, Ceiling, PeaksRefused, Round, measure_cuda, read_caches, trusted
 from fib_core.device.referee_client import Referee
 from fib_core.roofline import Peaks
-from fib_core.workloads.points import small_valid_set
-from fib_core.workloads.structure import recipes_for
-from schemas.definition import Definition
 from schemas.evaluation import Limits, Status
-from schemas.solution import Solution
-from schemas.workload import Workload
 
-STARTER = Path(__file__).parents[2] / "infra" / "starter" / "data"
 HONEST = solution(GEMM, "def run(A, B):\n    return A @ B.T\n")
 UNDER_REPORTED = solution(GEMM, "def run(A, B):\n    return (A + 0) @ B.T\n")
 PEAKS = Peaks(near_bytes_per_s=4e11, far_bytes_per_s=1e11, near_capacity_bytes=5e5, flops_per_s=6e12)
@@ -67,10 +61,8 @@ def test_an_impossible_time_is_cheating_and_the_honest_kernel_beside_it_passes(
     trusting: DeviceWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_worker, "Contest", UnderReporting)
-    for _ in range(TRIES):
-        result = trusting.visit(pair())
-        if result.fault is None or BUSY not in result.fault.detail:
-            break
+    results = (trusting.visit(pair()) for _ in range(TRIES))
+    result = next(one for one in results if one.fault is None or BUSY not in one.fault.detail)
     assert result.fault is None, result.fault
     forged, honest = result.evaluations
     assert (forged.status, forged.rule) == (Status.CHEATED, "below_floor"), forged.reason
@@ -96,8 +88,8 @@ def test_a_timer_that_fails_its_test_is_the_machines_fault_and_nobodys_verdict(
         assert result.fault is not None
         assert result.fault.cause == "timer_self_test", result.fault
         assert result.evaluations == ()
-        reply = asked.pop()
-        assert asked == []
+        (reply,) = asked
+        asked.clear()
         fault = wrong_with(reply["times_ns"], reply["walls_ns"], known_for("cpu", None))
         if fault is None or BUSY not in fault:
             break
@@ -139,28 +131,6 @@ def test_a_device_that_cannot_be_measured_has_no_peaks(worker: DeviceWorker) -> 
         measure_cuda(worker._ready_zygote(), "cuda:99")
 
 
-INCUMBENTS = (
-    "gemm_n512_k2048", "fused_add_rmsnorm_h1024", "rmsnorm_h1024", "rope_with_cos_sin_cache_neox_style_d64_rd64",
-    "top_k_sampling_from_probs_v32000", "gqa_paged_decode_h16_kv8_d128_ps1", "mla_paged_decode_h16_ckv512_kpe64_ps1",
-)  # fmt: skip
-
-
-def starter(name: str) -> tuple[Definition, Solution, list[Workload]]:
-    (path,) = STARTER.glob(f"definitions/*/{name}.json")
-    target = Definition.model_validate_json(path.read_text())
-    label = json.loads((STARTER / "incumbents.json").read_text())[name][0]
-    (found,) = STARTER.glob(f"solutions/*/*/**/{label}.json")
-    workloads = [
-        Workload(
-            definition_digest=target.digest,
-            axes=point.axes,
-            inputs=recipes_for(target, point.axes, point.structure, point.scalars),
-        )
-        for point in small_valid_set(target, 2)
-    ]
-    return target, Solution.model_validate_json(found.read_text()), workloads
-
-
 @pytest.mark.parametrize("name", INCUMBENTS)
 def test_an_incumbent_is_far_above_its_floor(trusting: DeviceWorker, name: str) -> None:
     target, incumbent, workloads = starter(name)
@@ -178,9 +148,7 @@ def test_this_hosts_peaks_are_plausible_or_refused_and_kept_for_the_next_worker(
     ceiling = Ceiling(tmp_path, describe_cpu())
     peaks = next((found for found in (ceiling.peaks(None) for _ in range(3)) if found is not None), None)
     if peaks is None:  # and whoever refused said why, each time: to measure a fourth time may well succeed
-        refused = [record.getMessage() for record in caplog.records if "no roofline floor" in record.getMessage()]
-        assert len(refused) == 3
-        assert all(text.partition("): ")[2] for text in refused)
+        assert len([text for text in caplog.messages if "no roofline floor" in text and text.partition("): ")[2]]) == 3
         return
     assert peaks.near_bytes_per_s >= peaks.far_bytes_per_s > 1e9
 
