@@ -14,9 +14,9 @@ from fib_core.device.arena import Exchange, Rest
 
 # Around the calls the driver also makes tensors, seeds and copies; a shared host's kernel counts stolen time as used.
 _OVERHEAD_NS = 500_000
-# It stays awake no longer for the order that follows a priming, and puts inputs in place no slower: what it says of its
-# own work is believed so far.
-_SPIN_NS = 200_000
+# It stays awake for 200 us at most for the order that follows a priming, and copies no slower than this: so far what it
+# says of its own work is believed.
+_OWN_NS = 250_000
 _COPY_NS_PER_BYTE = 1.0
 _OVERHEAD_SHARE = 0.25
 # By the driver's own clock, with nobody to wait for: before and after the call, and from the moment at which the first
@@ -64,7 +64,7 @@ def suspicion(
     timed = turns[warmups:] or turns
     if not timed:
         return None
-    found = _longer_than_seen(turns) or _edges(timed, copied_bytes, staged_bytes)
+    found = _longer_than_seen(turns) or _edges(timed, staged_bytes)
     found = found or _hidden(timed, copied_bytes, staged_bytes)
     return found or _background(turns) or _cores(timed, threads)
 
@@ -76,10 +76,10 @@ def _longer_than_seen(turns: Sequence[Turn]) -> Suspicion:
     return None
 
 
-def _edges(timed: Sequence[Turn], copied_bytes: int, staged_bytes: int) -> Suspicion:
+def _edges(timed: Sequence[Turn], staged_bytes: int) -> Suspicion:
     """Something ran before the start or after the end of most calls: threads, finalizers, lazy pages."""
     before_ns = _PLACED_NS + _COPY_NS_PER_BYTE * staged_bytes if staged_bytes else _EDGE_NS
-    allowed_ns = {"before": before_ns, "after": _EDGE_NS + _COPY_NS_PER_BYTE * copied_bytes}
+    allowed_ns = {"before": before_ns, "after": _EDGE_NS}
     answers = [turn.called.answer for turn in timed]
     edges = {"before": [item.head_ns for item in answers], "after": [item.tail_ns for item in answers]}
     for name, spent in edges.items():
@@ -90,8 +90,8 @@ def _edges(timed: Sequence[Turn], copied_bytes: int, staged_bytes: int) -> Suspi
 
 def _hidden(timed: Sequence[Turn], copied_bytes: int, staged_bytes: int) -> Suspicion:
     """CPU time, children's included, beyond what the calls reported and what the driver did itself."""
-    allowed = _OVERHEAD_NS + _COPY_NS_PER_BYTE * copied_bytes
-    own_ns = [min(turn.called.answer.own_ns, _SPIN_NS + _COPY_NS_PER_BYTE * staged_bytes) for turn in timed]
+    allowed, moved = _OVERHEAD_NS + _COPY_NS_PER_BYTE * copied_bytes, staged_bytes + copied_bytes
+    own_ns = [min(turn.called.answer.own_ns, _OWN_NS + _COPY_NS_PER_BYTE * moved) for turn in timed]
     reported_ns = [turn.reported_ns * (1 + _OVERHEAD_SHARE) for turn in timed]
     excess = median(turn.cpu_ns - own - told for turn, own, told in zip(timed, own_ns, reported_ns, strict=True))
     if excess <= allowed:

@@ -17,6 +17,7 @@ _PROBLEM_STATUS = {
     "input_alias": Status.CHEATED,
     "strides": Status.INCORRECT_SHAPE,
     "no_tensor": Status.INCORRECT_SHAPE,
+    "unreadable": Status.RUNTIME_ERROR,
 }
 _DEATH_RULE = {"timeout": "visit_limit"}
 _LOAD_STATUS = {"build": Status.COMPILE_ERROR, "entry_point": Status.COMPILE_ERROR}

@@ -17,7 +17,7 @@ _SETUP, _GO, _END, _DONE = 1, 2, 3, 4
 STATIC, FRESH, OUTPUT, INTEGER, FLOAT, BOOLEAN = range(6)
 RETURNED, BUFFER, IN_PLACE = range(3)
 OK, RAISED, PROBLEM, MODE_ACTIVE, SKIPPED, BROKEN = range(6)
-PROBLEMS = ("", "count", "tensor_type", "layout", "shape", "dtype", "input_alias", "strides", "no_tensor")
+PROBLEMS = ("", "count", "tensor_type", "layout", "shape", "dtype", "input_alias", "strides", "no_tensor", "unreadable")
 
 # DLPack's code and bits per dtype, in the order that the driver knows; the first eight cross DLPack as they are, the
 # others as bytes that are then viewed.
@@ -55,9 +55,9 @@ class Answer:
     """Kernels that ran between the last call and this one."""
     head_ns: int = 0
     tail_ns: int = 0
-    """Of the last call: from the order, or from when its inputs came, to its start, and from its end to the answer."""
+    """Of the last call: from the order, or from when its inputs came, to its start, and from its end to the answer, copying left out."""
     own_ns: int = 0
-    """CPU time of the driver's own: waiting for this order, putting the inputs in place."""
+    """CPU time of the driver's own: waiting for this order, copying inputs and outputs."""
     digest: int = 0
     """Of the outputs in memory that the contestant can still write to, as they were when it returned."""
 

@@ -55,6 +55,7 @@ TYPE = outcomes(Status.CHEATED, "tensor_type")
 MODE = outcomes(Status.CHEATED, "torch_mode")
 RED_ZONE = outcomes(Status.CHEATED, "red_zone")
 SIGNAL = outcomes(Status.RUNTIME_ERROR, "signal")
+UNREADABLE = outcomes(Status.RUNTIME_ERROR, "unreadable")
 ASTRAY = SIGNAL | RED_ZONE | MUTATED  # a late write may meet memory that was given back, or that serves another call
 EXIT = outcomes(Status.RUNTIME_ERROR, "exit")
 RAISED = outcomes(Status.RUNTIME_ERROR, "exception")

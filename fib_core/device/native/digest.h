@@ -22,4 +22,13 @@ inline uint64_t digest_of(const char* data, size_t size, uint64_t value) {
   return lanes[0] ^ size;
 }
 
+// The same piece by piece, as it is when the bytes come through a small buffer.
+constexpr size_t kPieceBytes = size_t{1} << 16;
+
+inline uint64_t digest_in_pieces(const char* data, size_t size, uint64_t value) {
+  for (size_t at = 0; at < size; at += kPieceBytes)
+    value = digest_of(data + at, size - at < kPieceBytes ? size - at : kPieceBytes, value);
+  return value;
+}
+
 }  // namespace fib

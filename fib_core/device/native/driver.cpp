@@ -3,6 +3,7 @@
 // Lives in the candidate's process, loaded and wired before any candidate code. Everything it calls was captured then:
 // libc through a read-only table, torch through objects that it holds. It reads the key of its channel itself, so no
 // Python code ever sees it. It judges nothing: facts and bytes go to the referee.
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -74,8 +75,8 @@ struct Held {
 // Long enough for the referee to put small inputs in place; bounded, since it is CPU time that nobody's call used.
 constexpr int64_t kSpinNs = 200000;
 
-// While inputs are put in place nobody else should run on this core. Who did for longer than reading clocks takes may
-// have begun with them: that time is part of the call.
+// From the first byte of the inputs to the last of the outputs nobody else should run on this core. Who did for longer
+// than reading clocks takes may have worked on them: that time is part of the call.
 constexpr int64_t kDisplacedNs = 2000;
 
 int64_t clock_ns(clockid_t clock) {
@@ -102,6 +103,21 @@ bool fill(int fd, const Region& region, uint64_t base, uint64_t size, uint64_t o
   return true;
 }
 
+class Driver;
+
+// Time in which the driver copies by itself and nothing of the candidate's can run on this thread.
+class Aside {
+ public:
+  explicit Aside(Driver& driver) : driver_(driver), from_ns_(now_ns()), used_ns_(thread_ns()) {}
+  ~Aside();
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+ private:
+  Driver& driver_;
+  int64_t from_ns_, used_ns_;
+};
+
 class Driver {
  public:
   Driver(int fd, PyObject* captured) : fd_(fd) {
@@ -123,6 +139,10 @@ class Driver {
     return ready_;
   }
   int serve(PyObject* entry);
+  void count_aside(int64_t wall_ns, int64_t cpu_ns) {
+    aside_ns_ += wall_ns;
+    own_ns_ += cpu_ns;
+  }
   bool use_cuda(const char* clock, int device) { return cuda_.find(clock, device); }
 
  private:
@@ -130,12 +150,17 @@ class Driver {
   void go(PyObject* entry, const Go& order);
   void leave();
   bool changed(const std::vector<Held>& held) const;
-  uint64_t writable_digest(const char* block) const;
+  uint64_t writable_digest(const char* block);
+  bool take_over(const char* source, char* target, size_t bytes);
   bool begin() const { return !cuda_.used() || cuda_.begin(nullptr) == 0; }
   bool end(Done& done) const;
   void copy(char* target, const char* source, size_t bytes) const;
   DLDevice device() const { return cuda_.used() ? DLDevice{kDLCUDA, cuda_.index} : DLDevice{kDLCPU, 0}; }
   bool put_in_place(const Go& order);
+  void drop_file() {
+    if (output_fd_ >= 0) close(output_fd_);
+    output_fd_ = -1;
+  }
   bool modes_active() const;
   Ref arguments(const Go& order, char* block) const;
   Ref make(const Tensor& spec, char* block) const;
@@ -151,7 +176,9 @@ class Driver {
   uint8_t key_[16];
   uint64_t sent_ = 0;
   int64_t spin_until_ = 0, spin_from_ = 0, ordered_ = 0, own_ns_ = 0, displaced_ns_ = 0;
-  int staged_ = -1;
+  int staged_ = -1, output_fd_ = -1;
+  int64_t aside_ns_ = 0;
+  std::vector<char> piece_ = std::vector<char>(kPieceBytes);
   CudaSide cuda_;
   Torch torch_;
   PyObject *seeds_, *describe_, *function_modes_, *dispatch_modes_;
@@ -159,6 +186,8 @@ class Driver {
   std::vector<Tensor> arguments_, outputs_;
   std::vector<Held> held_;
 };
+
+Aside::~Aside() { driver_.count_aside(now_ns() - from_ns_, thread_ns() - used_ns_); }
 
 ssize_t Driver::receive(char* buffer, size_t size, int fds[3]) const {
   iovec part{buffer, size};
@@ -221,6 +250,7 @@ void Driver::leave() {
     output_.close(cuda_);
     return;
   }
+  drop_file();
   static_.retire();
   fresh_.unmap();
   output_.unmap();
@@ -244,6 +274,10 @@ bool Driver::set_up(const char* message, size_t size, const int fds[3]) {
   for (int i = 0; i < 3; ++i)
     cuda_.used() ? regions[i]->open(cuda_, setup.handles + i * sizeof(IpcHandle), sizes[i])
                  : regions[i]->map(fds[i], sizes[i]);
+  if (!cuda_.used()) {
+    drop_file();
+    output_fd_ = fcntl(fds[2], F_DUPFD_CLOEXEC, 0);
+  }
   return static_.base != nullptr && fresh_.base != nullptr && output_.base != nullptr;
 }
 
@@ -257,12 +291,36 @@ bool Driver::changed(const std::vector<Held>& held) const {
   return found;
 }
 
-// Of the outputs that lie in memory which the candidate was given.
-uint64_t Driver::writable_digest(const char* block) const {
+// Of the outputs that lie in memory which the candidate was given. Read from the file, past the candidate's mappings: a
+// page of those could compute when it is read.
+uint64_t Driver::writable_digest(const char* block) {
+  Aside aside(*this);
   uint64_t value = 0;
-  for (const Tensor& spec : outputs_)
-    if (spec.place != kReturned) value = digest_of(block + spec.offset, spec.bytes, value);
+  for (const Tensor& spec : outputs_) {
+    if (spec.place == kReturned) continue;
+    for (uint64_t at = 0; at < spec.bytes; at += kPieceBytes) {
+      size_t size = spec.bytes - at < kPieceBytes ? spec.bytes - at : kPieceBytes;
+      off_t place = static_cast<off_t>(block - output_.base + spec.offset + at);
+      if (pread(output_fd_, piece_.data(), size, place) != static_cast<ssize_t>(size)) return ~value;
+      value = digest_of(piece_.data(), size, value);
+    }
+  }
   return value;
+}
+
+// A returned output into the shared block. By a system call, as above; false if the memory cannot be read.
+bool Driver::take_over(const char* source, char* target, size_t bytes) {
+  Aside aside(*this);
+  if (cuda_.used()) {
+    copy(target, source, bytes);
+    return true;
+  }
+  for (size_t at = 0; at < bytes;) {
+    ssize_t done = pwrite(output_fd_, source + at, bytes - at, static_cast<off_t>(target - output_.base + at));
+    if (done <= 0 && errno != EINTR) return false;
+    if (done > 0) at += static_cast<size_t>(done);
+  }
+  return true;
 }
 
 void Driver::copy(char* target, const char* source, size_t bytes) const {
@@ -389,11 +447,12 @@ bool Driver::call(PyObject* entry, const Go& order, uint32_t number, Done& done,
     payload.assign(kWhy, kWhy + sizeof kWhy - 1);
     return false;
   }
+  aside_ns_ = 0;
   bool timed = begin();
   int64_t start = now_ns();
   Ref returned(PyObject_Call(entry, arguments.get(), nullptr));
   arguments.reset(nullptr);  // whatever hangs on the life of an argument happens inside the call's time
-  int64_t stop = now_ns();
+  int64_t stop = now_ns(), used = thread_ns();
   timed = end(done) && timed;
   done.head_ns = static_cast<uint64_t>(start - ordered_);
   if (!timed) {
@@ -414,7 +473,9 @@ bool Driver::call(PyObject* entry, const Go& order, uint32_t number, Done& done,
   }
   returned.reset(nullptr);
   if (!cuda_.used()) done.digest = writable_digest(block);
-  done.tail_ns = static_cast<uint64_t>(now_ns() - stop);
+  int64_t tail = now_ns() - stop, displaced = tail - (thread_ns() - used);
+  if (!cuda_.used() && displaced > kDisplacedNs) done.elapsed_ns += static_cast<uint64_t>(displaced);
+  done.tail_ns = static_cast<uint64_t>(tail - aside_ns_);
   return true;
 }
 
@@ -496,7 +557,10 @@ Problem Driver::look(const std::vector<PyObject*>& found, std::vector<Held>& hel
   for (size_t i = 0; i < found.size(); ++i) {
     char* copy = block + outputs_[names[i]].offset;
     size_t bytes = outputs_[names[i]].bytes;
-    this->copy(copy, facts[i].data(), bytes);
+    if (!take_over(facts[i].data(), copy, bytes)) {
+      std::snprintf(done.detail, sizeof done.detail, "its memory cannot be read");
+      return fail(i, kUnreadable);
+    }
     held.push_back({std::move(facts[i]), copy, bytes});
   }
   return kNone;
@@ -556,7 +620,7 @@ FIB_EXPORT int fib_driver_serve(void* driver, PyObject* entry) { return static_c
 
 // The digest that an answer carries, continued from `value`.
 FIB_EXPORT uint64_t fib_digest(const char* data, size_t size, uint64_t value) {
-  return fib::digest_of(data, size, value);
+  return fib::digest_in_pieces(data, size, value);
 }
 
 // The tag of a message, for the referee's side.

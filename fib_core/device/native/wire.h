@@ -19,7 +19,7 @@ enum Role : uint8_t { kReturned = 0, kBuffer = 1, kInPlace = 2 };
 enum Result : uint32_t { kOk = 0, kRaised = 1, kProblem = 2, kModeActive = 3, kSkipped = 4, kBroken = 5 };
 enum Problem : uint32_t {
   kNone = 0, kCount = 1, kTensorType = 2, kLayout = 3, kShape = 4, kDtype = 5, kInputAlias = 6, kStrides = 7,
-  kNoTensor = 8
+  kNoTensor = 8, kUnreadable = 9
 };
 
 #pragma pack(push, 1)
@@ -54,9 +54,9 @@ struct Done {
   uint32_t type, result, call, made;
   uint64_t elapsed_ns;
   // Of the last call: from the order (or from the moment at which the inputs began to be there) to the start, from the
-  // end to this answer, and a digest of the outputs that the candidate can still write to.
+  // end to this answer (less the time of copying), and a digest of the outputs that the candidate can still write to.
   uint64_t head_ns, tail_ns, digest;
-  // CPU time of the driver's own: waiting for this order, putting the inputs in place.
+  // CPU time of the driver's own: waiting for this order, copying inputs and outputs.
   uint64_t own_ns;
   uint32_t changed, problem, output, payload;
   // By the clocks of a CUDA device (0 on the host): a pair of events, CUPTI's span, kernels in the call, and kernels
