@@ -55,7 +55,8 @@ class Answer:
     """Kernels that ran between the last call and this one."""
     head_ns: int = 0
     tail_ns: int = 0
-    """Of the last call: from the order, or from when its inputs came, to its start, and from its end to the answer, copying left out."""
+    """Of the last call: from the order, or from when its inputs came, to its start; from its end to the answer, less
+    what copying took."""
     own_ns: int = 0
     """CPU time of the driver's own: waiting for this order, copying inputs and outputs."""
     digest: int = 0
