@@ -9,6 +9,7 @@ FibError
 ├── DeviceError            the machine's fault: retried, then INVALID, never a verdict on a kernel
 ├── ObjectMissing          the store holds nothing under this key
 ├── PublishConflict        somebody else moved the pointer first
+├── RolledBack             an operator went back from this index, so no run publishes it again
 ├── StoreRefused           the store cannot be trusted (ignores conditional writes, fails a digest, bad credentials)
 └── TooManyInvalid         more than the allowed share of evaluations were spoiled by the machine
 """
@@ -57,6 +58,10 @@ class ObjectMissing(FibError):
 
 class PublishConflict(FibError):
     """A conditional write lost: the pointer is not where it was read."""
+
+
+class RolledBack(FibError):
+    """The channel went back from this index by hand; publishing it again would undo that."""
 
 
 class StoreRefused(FibError):

@@ -6,14 +6,16 @@ anew from the evaluations that are stored. Publishing what is already current ch
 move a pointer under the same terms.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from fib_core.errors import ContractError, ObjectMissing, StoreRefused
+from fib_core.errors import ContractError, ObjectMissing, RolledBack, StoreRefused
 from fib_core.index.lookup import check
 from fib_core.ports import ObjectStore
 from fib_core.publication import condemned, history, signing
 from fib_core.publication.history import Seen
+from fib_core.publication.rolled_back import left_by
 from schemas.base import Digest
 from schemas.canonical import canonical_bytes, digest_of_bytes
 from schemas.decision import Profile
@@ -50,7 +52,8 @@ def publish(
     """Make ``index`` current in ``channel``.
 
     Raises ContractError (quick profile into ``stable``, a missing solution, an index that fails its publish test or
-    whose proof fails, a signature that is missing) and PublishConflict (the channel moved meanwhile).
+    whose proof fails, a signature that is missing), PublishConflict (the channel moved meanwhile) and RolledBack (a
+    rollback of this channel left that very index; nothing was written).
     """
     _admit(index.profile, channel)
     check(index)
@@ -58,6 +61,7 @@ def publish(
     if seen.pointer is not None and _stands(store, seen.pointer, index.digest, terms):
         return seen.pointer
     _check_signer(store, seen, terms)
+    _check_not_left(store, seen, index.digest)
     _put_objects(store, index, solutions)
     _vouch(store, index.digest, terms)
     return _move(store, seen, index, "publish", terms)
@@ -172,6 +176,25 @@ def _check_signer(store: ObjectStore, seen: Seen, terms: Terms) -> None:
             f"the channel {seen.channel} is signed and no signing key is set: its consumers would refuse the next "
             "index. Set FIB_SIGNING_KEY_FILE, or use another channel; nothing was published"
         )
+
+
+def _check_not_left(store: ObjectStore, seen: Seen, digest: Digest) -> None:
+    """A run that makes again what somebody went back from must not undo that."""
+    if seen.pointer is None or seen.pointer.index_digest == digest:
+        return
+    move = left_by(_readable(store, seen.pointer), digest)
+    if move is not None:
+        raise RolledBack(
+            f"{digest} was rolled back from {seen.channel} at {move.published_at}; nothing new was decided. `fib run "
+            f"--campaign N` with a new N measures afresh; `fib rollback --channel {seen.channel} --to {digest}` goes "
+            "forward again by hand"
+        )
+
+
+def _readable(store: ObjectStore, newest: ChannelPointer) -> Iterator[ChannelPointer]:
+    """The history up to where it is broken: what was before that is not known, and bars nothing."""
+    with suppress(StoreRefused):
+        yield from history.chain(store, newest)
 
 
 def _check_signature(store: ObjectStore, domain: str, digest: Digest, terms: Terms) -> None:

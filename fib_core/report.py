@@ -63,6 +63,7 @@ def extras(facts: RunFacts) -> Row:
     card = facts.card
     shown = (*together(card.confirmed), *card.traffic, *together(card.screen))
     return {
+        "not_published": facts.not_published,
         "scores": [item.row for item in shown],
         "cold": facts.cold,
         "coverage": [item._asdict() for item in facts.coverage],
@@ -118,6 +119,7 @@ def _head(facts: RunFacts) -> list[str]:
         f"{promoted} of {len(facts.decisions)} keys promoted, {len(facts.decisions) - promoted} kept the incumbent. "
         f"Screen: {counts or 'nothing'}; {len(facts.not_applicable)} pairs not applicable; "
         f"INVALID {numbers['invalid_share']:.1%}; quarantined {facts.quarantined_count} of {facts.read_count} lines.",
+        *([f"**not published**: {facts.not_published}"] if facts.not_published else []),
     ]
 
 

@@ -82,8 +82,8 @@ def pipeline(
 
         by_digest = {e.solution_digest: e.solution for each in screened for e in each.entrants}
         index = dispatch(house, snapshot, decisions, by_digest)
-        publish(house, index, by_digest, [e for each in screened for e in each.evaluations])
-        summary = report(house, gathered, snapshot, screened, decisions, index, budget.spent_s)
+        unpublished = publish(house, index, by_digest, [e for each in screened for e in each.evaluations])
+        summary = report(house, gathered, snapshot, screened, decisions, index, unpublished)
         return summary | repeat(house, screened, blob_root)
 
 

@@ -39,10 +39,10 @@ def report(
     screened: Sequence[Screened],
     decisions: Sequence[Decision],
     index: DispatchIndex,
-    wall_s: float,
+    unpublished: str | None,
 ) -> dict[str, Any]:
-    """Say what was decided, on which evidence, and where to look."""
-    facts = _facts(house, gathered, snapshot, screened, decisions, index, wall_s)
+    """Say what was decided, on which evidence, and where to look; ``unpublished`` is why the channel was not moved."""
+    facts = _facts(house, gathered, snapshot, screened, decisions, index, unpublished)
     save_screen(house.store, index.digest, facts.screen, facts.not_applicable)
     run_id = _track(house, facts, index)
     facts = replace(facts, mlflow_run_id=run_id)
@@ -69,7 +69,7 @@ def _facts(
     screened: Sequence[Screened],
     decisions: Sequence[Decision],
     index: DispatchIndex,
-    wall_s: float,
+    unpublished: str | None,
 ) -> room.RunFacts:
     solutions = {item.solution_digest: item.solution for each in screened for item in each.entrants}
     return room.RunFacts(
@@ -86,7 +86,8 @@ def _facts(
         coverage=measure(index, snapshot, [item for calls in gathered.records.values() for item in calls], solutions),
         index=index,
         flow_run_id=str(flow_run.id) if flow_run.id else None,
-        wall_s=wall_s,
+        wall_s=house.budget.spent_s,
+        not_published=unpublished,
         notes={digest: note for each in screened for digest, note in each.contest.notes.items()},
     )
 
@@ -97,7 +98,12 @@ def _track(house: House, facts: room.RunFacts, index: DispatchIndex) -> str:
         name=f"{facts.profile} {short(facts.snapshot.digest)}",
         params=_params(facts, house.environment),
         metrics=room.metrics(facts),
-        tags={"flow_run_id": facts.flow_run_id or "", "channel": facts.channel, "index_digest": facts.index_digest},
+        tags={
+            "flow_run_id": facts.flow_run_id or "",
+            "channel": facts.channel,
+            "index_digest": facts.index_digest,
+            "published": str(facts.not_published is None).lower(),
+        },
         documents={
             "report.md": room.page(facts),
             "dispatch-index.json": index.model_dump_json(indent=2),

@@ -41,6 +41,7 @@ class RunFacts:
     notes: Mapping[Digest, str] = field(default_factory=dict)
     coverage: Sequence[Coverage] = ()
     index: DispatchIndex | None = None
+    not_published: str | None = None
 
     @cached_property
     def card(self) -> Scorecard:

@@ -83,6 +83,17 @@ def left_out(old: DispatchIndex, new: DispatchIndex) -> dict[str, int]:
     return {name: len(entries) for name, entries in sorted(lost.items()) if entries and name not in held}
 
 
+def back_again(gone: DispatchIndex, now: DispatchIndex, new: DispatchIndex) -> list[str]:
+    """What ``gone`` served, ``now`` does not and ``new`` does again, each as "SOLUTION of DEFINITION"."""
+    return sorted(_served(gone) & _served(new) - _served(now))
+
+
+def _served(index: DispatchIndex) -> set[str]:
+    names = {item.solution_digest: item.name for item in index.solutions}
+    pairs = {(block.name, entry.solution_digest) for block in index.definitions for entry in block.entries}
+    return {f"{names.get(digest, digest)} of {name}" for name, digest in pairs if digest is not None}
+
+
 def _sides(index: DispatchIndex, present: Present) -> dict[Place, list[Side]]:
     names = {item.solution_digest: item.name for item in index.solutions}
     found: defaultdict[Place, list[Side]] = defaultdict(list)

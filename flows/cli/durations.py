@@ -1,4 +1,4 @@
-"""How long a run may take, as people write it, and what came of it.
+"""How long a run may take, as people write it, and what came of it: where its index went, further campaigns.
 
 In: ``90s``, ``10m``, ``1h``, a bare number of seconds. Out: seconds. Knows nothing of flows.
 """
@@ -18,6 +18,14 @@ def duration_s(text: str) -> float:
     if seconds <= 0:
         raise ContractError(f"--for {text!r} is no duration; write 90s, 10m or 1h")
     return seconds
+
+
+def published(summary: dict[str, Any]) -> list[str]:
+    """Where the index went; or that it went nowhere, and why."""
+    index, reason = summary["index_digest"], summary["not_published"]
+    if reason is None:
+        return [f"index        {index} in channel {summary['channel']} ({summary['profile']})"]
+    return [f"index        {index} ({summary['profile']})", f"not published: {reason}"]
 
 
 def further(summary: dict[str, Any]) -> list[str]:

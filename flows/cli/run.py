@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from flows.cli.durations import duration_s, further
+from flows.cli.durations import duration_s, further, published
 
 if TYPE_CHECKING:
     from schemas.decision import Profile
@@ -41,6 +41,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Start the same command again after an interruption: finished evaluations are found by Job and not repeated.
     With --for the run stops between two visits once the time is spent (exit code 0; --json says "stopped": true).
+    An index that its channel was rolled back from is not published again (exit code 0; --json: "not_published": why).
     Exit codes: 0 done; 2 bad input; 3 too many evaluations spoiled by the machine.
     """
     from tasks.ahead import start_ahead
@@ -103,7 +104,7 @@ def show(summary: dict[str, Any], home: Path) -> None:
         f"evaluations  {counts}",
         f"keys         {len(summary['promoted'])} promoted, {summary['kept_incumbent']} kept the incumbent",
         f"snapshot     {summary['snapshot_digest']}",
-        f"index        {summary['index_digest']} in channel {summary['channel']} ({summary['profile']})",
+        *published(summary),
         f"took         {summary['wall_s']:.0f} s",
         *further(summary),
         *summary.get("closing", ()),

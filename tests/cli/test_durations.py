@@ -3,7 +3,7 @@
 import pytest
 
 from fib_core.errors import ContractError
-from flows.cli.durations import duration_s, further
+from flows.cli.durations import duration_s, further, published
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1h", 3600), ("1.5h", 5400), ("45", 45)])
@@ -26,3 +26,11 @@ def test_further_campaigns_say_how_many_are_finished_and_how_to_go_on() -> None:
     lines = further({"campaigns": campaigns, "stopped": True, "stopped_at": "round 3 of 20 of x, campaign 2"})
     assert "2 of 3 finished; after the first: 1 invalid, 2 promoted" in lines[0]
     assert "round 3 of 20 of x, campaign 2; start the same command again" in lines[1]
+
+
+def test_a_run_says_where_its_index_went_or_why_it_went_nowhere() -> None:
+    summary = {"index_digest": "sha256:1", "channel": "dev", "profile": "quick", "not_published": None}
+    assert published(summary) == ["index        sha256:1 in channel dev (quick)"]
+    lines = published(summary | {"not_published": "sha256:1 was rolled back from dev at noon"})
+    assert lines[1] == "not published: sha256:1 was rolled back from dev at noon"
+    assert "in channel" not in lines[0]

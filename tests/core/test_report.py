@@ -216,3 +216,11 @@ def test_small_shares_are_not_rounded_to_nothing() -> None:
 def test_a_cell_cannot_break_its_table() -> None:
     assert report.table([{"a": "x|y\nz", "b": None}], ("a", "b")).splitlines()[-1] == "| x\\|y z | - |"
     assert report.table([], ("a",)) == "None."
+
+
+def test_a_run_that_published_nothing_says_why_on_its_page_and_in_its_summary() -> None:
+    kept_back = replace(FACTS, not_published="X was rolled back from quick at noon")
+    assert "**not published**: X was rolled back from quick at noon" in report.page(kept_back)
+    assert report.extras(kept_back)["not_published"] == "X was rolled back from quick at noon"
+    assert "not published" not in report.page(FACTS)
+    assert report.extras(FACTS)["not_published"] is None

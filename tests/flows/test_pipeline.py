@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from fib_core.adapters.directory_store import DirectoryStore
+from fib_core.publication.history import current
+from fib_core.publish import Terms, publish, read_index, rollback
 from tests.flows import tiny_dataset
 
 pytestmark = pytest.mark.timeout(600)
@@ -89,8 +92,25 @@ def test_a_second_run_measures_nothing_and_decides_the_same(first_run: tuple[Pat
     before = _evaluations(home)
     again = _run(dataset, home)
     assert _evaluations(home) == before
-    for name in ("snapshot_digest", "index_digest", "evaluations", "promoted", "kept_incumbent"):
+    for name in ("snapshot_digest", "index_digest", "not_published", "evaluations", "promoted", "kept_incumbent"):
         assert again[name] == summary[name], name
+
+
+def test_a_run_that_makes_again_what_was_rolled_back_ends_well_and_leaves_the_channel(
+    first_run: tuple[Path, Path, dict[str, Any]],
+) -> None:
+    dataset, home, summary = first_run
+    store, terms = DirectoryStore(home / "store"), Terms(lambda get, digest: None, "2026-01-01T00:00:00+00:00")
+    made = read_index(store, summary["index_digest"])
+    other = made.model_copy(update={"definitions": ()})
+    publish(store, other.model_copy(update={"solutions": ()}), {}, "quick", terms)
+    rollback(store, "quick", made.digest, terms)
+    stays = rollback(store, "quick", None, terms)
+    again = _run(dataset, home)
+    assert again["index_digest"] == made.digest
+    assert again["not_published"].startswith(f"{made.digest} was rolled back from quick at {stays.published_at}")
+    assert current(store, "quick") == stays
+    rollback(store, "quick", made.digest, terms)
 
 
 def test_a_run_killed_anywhere_goes_on_without_repeating_a_finished_evaluation(tmp_path: Path) -> None:

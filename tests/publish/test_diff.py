@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fib_core.index.index_diff import CHANGES, INCUMBENT, counts, diff, left_out
+from fib_core.index.index_diff import CHANGES, INCUMBENT, back_again, counts, diff, left_out
 from schemas.index import KeptKey
 from tests.runtime.published import FUSED, FUSED_VALUE, SCALE, SCALE_DPS, SCALE_VALUE, entry, index, solution
 
@@ -123,3 +123,11 @@ def test_what_an_index_serves_and_the_next_does_not_hold_at_all_is_left_out():
     assert left_out(both, both) == {}
     assert left_out(of(((2, 4), VALUE)), of(((2, 4), None))) == {}, "decided otherwise is not left out"
     assert left_out(of(((2, 4), None)), of(((2, 4), BOTH), definition=FUSED)) == {}, "the incumbent served anyway"
+
+
+def test_what_a_later_index_serves_again_is_named_and_what_never_went_is_not():
+    gone, now = of(((2, 4), BOTH)), of(((2, 4), VALUE))
+    assert back_again(gone, now, gone) == [f"{BOTH.name} of {SCALE.name}"]
+    assert back_again(gone, now, now) == []
+    assert back_again(gone, gone, gone) == []
+    assert back_again(now, of(((2, 4), None)), of(((2, 4), BOTH))) == [], "another solution of that key is new"
