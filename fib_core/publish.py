@@ -32,13 +32,14 @@ class Terms:
     """What holds for every move: ``prove`` reads the candidate index back as a consumer would, or raises.
 
     ``now`` is ISO 8601 with an offset. ``signer`` signs what is published; ``trusted`` are the keys that consumers of
-    this house accept, and nothing that they would refuse is published.
+    this house accept, and nothing that they would refuse is published. ``new_signer`` lets our key follow another's.
     """
 
     prove: Prove
     now: str
     signer: signing.Signer | None = None
     trusted: tuple[signing.PublicKey, ...] = ()
+    new_signer: bool = False
 
     @property
     def accepted(self) -> tuple[signing.PublicKey, ...]:
@@ -171,10 +172,26 @@ def _check_signer(store: ObjectStore, seen: Seen, terms: Terms) -> None:
     if terms.trusted and (terms.signer is None or terms.signer.public not in terms.trusted):
         who = f"the signing key {terms.signer.public.key_id} is not one of them" if terms.signer else "no key signs"
         raise ContractError(f"only what the trusted keys signed is followed here, but {who}; nothing was published")
-    if terms.signer is None and seen.pointer is not None and history.is_signed(store, seen.pointer.digest):
+    before = history.signers(store, seen.pointer.digest) if seen.pointer is not None else []
+    if before and terms.signer is None:
         raise ContractError(
             f"the channel {seen.channel} is signed and no signing key is set: its consumers would refuse the next "
             "index. Set FIB_SIGNING_KEY_FILE, or use another channel; nothing was published"
+        )
+    if before and terms.signer is not None and not terms.new_signer:
+        _check_same_signer(store, seen, before, terms)
+
+
+def _check_same_signer(store: ObjectStore, seen: Seen, before: list[str], terms: Terms) -> None:
+    """A key that consumers may not have goes on with a channel only if somebody says so."""
+    if seen.pointer is None or terms.signer is None:
+        return
+    if signing.valid_signature(_getter(store), signing.POINTER, seen.pointer.digest, terms.accepted) is None:
+        raise ContractError(
+            f"the channel {seen.channel} is signed by {', '.join(before)}, not by the key here, "
+            f"{terms.signer.public.key_id}. Consumers that do not trust this key would refuse the next index (no valid "
+            "signature by a key of FIB_TRUSTED_KEYS) and keep the one they have. Give them its public half first (fib "
+            "keys show; several keys may be trusted), then add --new-signer; nothing was published"
         )
 
 

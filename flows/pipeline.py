@@ -34,7 +34,7 @@ def _run_name() -> str:
 
 
 @flow(name="pipeline", flow_run_name=_run_name, validate_parameters=False)
-def pipeline(
+def pipeline(  # noqa: PLR0913, PLR0917 - one parameter per knob of a deployment
     dataset: Path | str | None = None,
     profile: Profile | None = None,
     channel: str | None = None,
@@ -42,6 +42,7 @@ def pipeline(
     definitions: list[str] | None = None,
     campaigns: Sequence[int] | None = None,
     budget_s: float | None = None,
+    new_signer: bool | None = None,
 ) -> dict[str, Any]:
     """Collect, deduplicate, split, screen, confirm, dispatch, publish, report. Omitted parameters come from FIB_*.
 
@@ -49,8 +50,9 @@ def pipeline(
     between two visits: started again, it goes on from the store.
     """
     settings = settings_from(
-        dataset=dataset, profile=profile, channel=channel, store=store, campaigns=campaigns, budget_s=budget_s
-    )
+        dataset=dataset, profile=profile, channel=channel, store=store, campaigns=campaigns, budget_s=budget_s,
+        new_signer=new_signer,
+    )  # fmt: skip
     budget = Budget(settings.budget_s)
 
     gathered = collect(settings.dataset, settings.scale)

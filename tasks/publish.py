@@ -22,7 +22,7 @@ from tasks.wiring import House
 
 def foresee(house: House) -> None:
     """Refuse at the start of a run what its publication would be refused for; raises as the room does."""
-    room.foresee(house.store, house.settings.profile, house.settings.channel, release.terms())
+    room.foresee(house.store, house.settings.profile, house.settings.channel, _terms(house))
 
 
 @task(task_run_name="publish to {house.settings.channel}", cache_policy=NO_CACHE)
@@ -39,7 +39,7 @@ def publish(
     if reason is not None:
         get_run_logger().error("not published: %s", reason)
         return reason
-    terms, before = release.terms(), history.look(house.store, house.settings.channel).pointer
+    terms, before = _terms(house), history.look(house.store, house.settings.channel).pointer
     try:
         pointer = room.publish(house.store, index, solutions, house.settings.channel, terms)
     except RolledBack as error:
@@ -51,6 +51,10 @@ def publish(
     where = house.settings.channel, pointer.index_digest, house.store.url
     get_run_logger().info("channel %s -> %s in %s, %s", *where, signed)
     return None
+
+
+def _terms(house: House) -> room.Terms:
+    return release.terms(house.settings.new_signer)
 
 
 def _warn(house: House, before: ChannelPointer | None, index: DispatchIndex) -> None:

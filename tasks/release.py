@@ -19,21 +19,24 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def terms() -> publish.Terms:
-    """What holds for every move that this process makes; raises ContractError for keys that cannot be read."""
+def terms(new_signer: bool = False) -> publish.Terms:
+    """What holds for every move that this process makes; raises ContractError for keys that cannot be read.
+
+    ``new_signer``: somebody said that our key may follow another's on a channel.
+    """
     from fib_core.runtime.proof import prove
 
-    return publish.Terms(prove, now(), key_files.signer(), key_files.trusted_keys())
+    return publish.Terms(prove, now(), key_files.signer(), key_files.trusted_keys(), new_signer)
 
 
-def promote(store_url: str | None, source: str, target: str, vouch: bool) -> ChannelPointer:
+def promote(store_url: str | None, source: str, target: str, vouch: bool, new_signer: bool) -> ChannelPointer:
     """Point ``target`` at the index that ``source`` names; raises as the room does."""
-    return publish.promote(open_store(store_url or places.store_url()), source, target, terms(), vouch)
+    return publish.promote(open_store(store_url or places.store_url()), source, target, terms(new_signer), vouch)
 
 
-def rollback(store_url: str | None, channel: str, to: str | None, vouch: bool) -> ChannelPointer:
+def rollback(store_url: str | None, channel: str, to: str | None, vouch: bool, new_signer: bool) -> ChannelPointer:
     """Point ``channel`` at an index that it named before; raises as the room does."""
-    return publish.rollback(open_store(store_url or places.store_url()), channel, to, terms(), vouch)
+    return publish.rollback(open_store(store_url or places.store_url()), channel, to, terms(new_signer), vouch)
 
 
 def collect(store_url: str | None, keep_days: float, grace_s: int, dry_run: bool) -> garbage.Collection:

@@ -34,6 +34,7 @@ class Settings(BaseSettings):
     campaign: int = Field(default=0, ge=0, description="number of the campaign; another number means fresh rounds")
     campaigns: tuple[int, ...] = Field(default=(), description="numbers of several campaigns; the first is published")
     budget_s: float | None = Field(default=None, gt=0, description="a run stops between visits after this; none: never")
+    new_signer: bool = Field(default=False, description="go on with a channel that another key signed")
     visit_limit_s: float = Field(default=10.0, gt=0)
     build_limit_s: float = Field(default=120.0, gt=0)
 

@@ -115,9 +115,10 @@ def put_signature(store: ObjectStore, signature: Signature) -> None:
     store.put_once(key, canonical_bytes(signature.model_dump(mode="json")))
 
 
-def is_signed(store: ObjectStore, digest: Digest) -> bool:
-    """True if somebody signed that object; says nothing about whether the signature is valid."""
-    return any(True for _ in store.keys(f"{signing.PREFIX}/{digest.removeprefix('sha256:')}/"))
+def signers(store: ObjectStore, digest: Digest) -> list[str]:
+    """Ids of the keys that signed that object; says nothing about whether their signatures are valid."""
+    prefix = f"{signing.PREFIX}/{digest.removeprefix('sha256:')}/"
+    return [key.removeprefix(prefix).removesuffix(".json") for key in store.keys(prefix)]
 
 
 def _following(seen: Seen, wanted: Move, now: str) -> ChannelPointer:

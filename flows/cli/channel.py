@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Channel = Annotated[str, typer.Argument(help="channel; default FIB_CHANNEL or quick")]
 Store = Annotated[str, typer.Option("--store", help="its store; default FIB_STORE or FIB_HOME/store")]
 AsJson = Annotated[bool, typer.Option("--json", help="print only JSON")]
+NewSigner = Annotated[bool, typer.Option("--new-signer", help="go on with a channel that another signed")]
 
 
 def register(app: typer.Typer) -> None:
@@ -61,6 +62,7 @@ def rollback(
     source: Store = "",
     to: Annotated[str, typer.Option(help="index digest from its history; default the one before the current")] = "",
     sign: Annotated[bool, typer.Option("--sign", help="vouch for the index with this process's signing key")] = False,
+    new_signer: NewSigner = False,
     as_json: AsJson = False,
 ) -> None:
     """Move a channel back to an index that it named before, after the proof that a new index must pass.
@@ -71,7 +73,7 @@ def rollback(
     from tasks import release
 
     name = channel or places.channel()
-    pointer = release.rollback(source or None, name, to or None, sign)
+    pointer = release.rollback(source or None, name, to or None, sign, new_signer)
     if as_json:
         typer.echo(json.dumps({"channel": name} | pointer.model_dump(mode="json")))
     else:
@@ -81,11 +83,9 @@ def rollback(
 def _moves(store: "ObjectStore", channel: str) -> Iterator[dict[str, Any]]:
     """Newest first, with the ids of the keys that signed each (not checked here), and whether its index is left."""
     from fib_core.publication import history as room
-    from fib_core.publication.signing import PREFIX
     from fib_core.publish import index_key
 
     for pointer in room.chain(store, room.current(store, channel)):
-        prefix = f"{PREFIX}/{pointer.digest.removeprefix('sha256:')}/"
         key = index_key(pointer.index_digest)
         yield {
             "channel": channel,
@@ -95,7 +95,7 @@ def _moves(store: "ObjectStore", channel: str) -> Iterator[dict[str, Any]]:
             "index_digest": pointer.index_digest,
             "previous": pointer.previous,
             "pointer": pointer.digest,
-            "signed_by": [name.removeprefix(prefix).removesuffix(".json") for name in store.keys(prefix)],
+            "signed_by": room.signers(store, pointer.digest),
             "index_kept": key in store.keys(key),
         }
 

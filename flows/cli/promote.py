@@ -17,6 +17,7 @@ def promote(
     target: Annotated[str, typer.Option("--to", help="channel that is moved (stable refuses quick)")],
     store: Annotated[str, typer.Option(help="their store; default FIB_STORE or FIB_HOME/store")] = "",
     sign: Annotated[bool, typer.Option("--sign", help="vouch for an index that carries no signature yet")] = False,
+    new_signer: Annotated[bool, typer.Option("--new-signer", help="go on with a channel that another signed")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print only JSON")] = False,
 ) -> None:
     """Move a channel to the index of another, verified whole, signed where keys are set, and proved reachable.
@@ -25,7 +26,7 @@ def promote(
     """
     from tasks import release
 
-    pointer = release.promote(store or None, source, target, sign)
+    pointer = release.promote(store or None, source, target, sign, new_signer)
     if as_json:
         typer.echo(json.dumps({"from": source, "channel": target} | pointer.model_dump(mode="json")))
         return

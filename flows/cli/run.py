@@ -35,6 +35,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     budget: Annotated[str | None, typer.Option("--for", help="stop cleanly after this: 90s, 10m, 1h")] = None,
     campaign: Annotated[int | None, typer.Option(min=0, help="another number: fresh rounds, same screen")] = None,
     campaigns: Annotated[int | None, typer.Option(min=1, help="this many campaigns; the first is published")] = None,
+    new_signer: Annotated[bool, typer.Option("--new-signer", help="go on with a channel that another signed")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print only JSON on stdout")] = False,
 ) -> None:
     """Run the pipeline: collect, dedup, split, screen, confirm, dispatch, publish, report.
@@ -61,7 +62,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     set_last_watch()
     from flows.pipeline import pipeline
 
-    summary = pipeline(dataset, chosen, channel, store, definition, numbers, budget_s)
+    summary = pipeline(dataset, chosen, channel, store, definition, numbers, budget_s, new_signer or None)
     if as_json:
         shape = {name: value for name, value in summary.items() if name not in _FOR_PEOPLE}
         print(json.dumps(shape, indent=2))  # noqa: T201 - the machine-readable answer goes to stdout

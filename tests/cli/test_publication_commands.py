@@ -136,6 +136,18 @@ def test_rollback_is_signed_and_proved_like_a_publication(app, store, monkeypatc
     assert answer(app, "rollback", "--channel", "dev", "--to", made("2")[0].digest)["number"] == 4
 
 
+def test_another_key_continues_a_channel_only_with_new_signer(app, store, monkeypatch):
+    for hour, note in enumerate("12"):
+        put(store, made(note), under=terms(hour, OTHER))
+    put(store, made("3"), "nightly", terms(2))
+    monkeypatch.setenv("FIB_SIGNING_KEY", SECRET)
+    for command in (["rollback", "--channel", "dev", "--sign"], ["promote", "--from", "nightly", "--to", "dev"]):
+        with pytest.raises(ContractError, match=f"signed by {OTHER.public.key_id}, not by the key here.*--new-signer"):
+            said(app, *command)
+    assert answer(app, "rollback", "--channel", "dev", "--sign", "--new-signer")["number"] == 3
+    assert answer(app, "promote", "--from", "nightly", "--to", "dev")["number"] == 4, "announced once"
+
+
 def test_diff_takes_channels_digests_and_files(app, store, tmp_path):
     put(store, made("1"))
     put(store, made("2", dps=True, fused=True), "nightly")

@@ -187,5 +187,5 @@ def test_an_index_under_the_wrong_name_is_refused(store):
 def test_the_signer_of_a_promotion_signs_the_new_pointer(store):
     put(store, FULL)
     moved = promote(store, "dev", "stable", terms(1))
-    assert history.is_signed(store, moved.digest)
+    assert history.signers(store, moved.digest)
     assert SIGNER.public.key_id in "".join(key for key in store.objects if moved.digest[7:] in key)

@@ -96,7 +96,7 @@ def test_a_whole_run_leaves_the_key_in_no_file_and_shows_it_to_no_candidate(tmp_
     done = subprocess.run(command, env=environment, capture_output=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     pointer = history.current(DirectoryStore(home / "store"), "quick")
-    assert history.is_signed(DirectoryStore(home / "store"), pointer.digest)
+    assert history.signers(DirectoryStore(home / "store"), pointer.digest)
     bodies = {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
     bodies |= {"stdout": done.stdout, "stderr": done.stderr}
     assert any(HARMLESS.encode() in body for body in bodies.values()), "control: the candidate did print what it saw"

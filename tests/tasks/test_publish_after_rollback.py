@@ -22,7 +22,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     shown: dict[str, str] = {}
     monkeypatch.setattr(stage, "get_run_logger", lambda: logging.getLogger("stage"))
     monkeypatch.setattr(stage, "show_markdown", lambda key, text, _: shown.update({key: text}))
-    monkeypatch.setattr(stage.release, "terms", lambda: terms(9, signer=None))
+    monkeypatch.setattr(stage.release, "terms", lambda new_signer: terms(9, signer=None))
     return shown
 
 

@@ -20,7 +20,7 @@ DROPPED = BOTH[0].definitions[1].name
 @pytest.fixture(autouse=True)
 def _plain_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "get_run_logger", lambda: logging.getLogger("stage"))
-    monkeypatch.setattr(stage.release, "terms", lambda: terms(hours=1, signer=None))
+    monkeypatch.setattr(stage.release, "terms", lambda new_signer: terms(hours=1, signer=None))
 
 
 def publish(store: MemoryStore, item: Made, channel: str = "dev") -> None:
