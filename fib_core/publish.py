@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fib_core.errors import ContractError, ObjectMissing, RolledBack, StoreRefused
 from fib_core.index.lookup import check
 from fib_core.ports import ObjectStore
-from fib_core.publication import condemned, history, signing
+from fib_core.publication import condemned, damage, history, signing
 from fib_core.publication.history import Seen
 from fib_core.publication.rolled_back import left_by
 from schemas.base import Digest
@@ -119,7 +119,7 @@ def read_index(store: ObjectStore, digest: Digest) -> DispatchIndex:
     try:
         return DispatchIndex.model_validate_json(body)
     except ValueError as error:
-        raise StoreRefused(f"{key} in {store.url} is no dispatch index: {error}") from error
+        raise StoreRefused(f"{key} in {store.url} is no dispatch index: {damage.in_words(error)}") from error
 
 
 def _repoint(store: ObjectStore, seen: Seen, wanted: history.Move, terms: Terms, vouch: bool) -> ChannelPointer:

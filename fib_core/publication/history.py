@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from fib_core.errors import ContractError, DeviceError, ObjectMissing, PublishConflict, StoreRefused
 from fib_core.ports import ObjectStore
-from fib_core.publication import signing
+from fib_core.publication import damage, signing
 from schemas.base import Digest
 from schemas.canonical import canonical_bytes
 from schemas.publication import ChannelPointer, Signature
@@ -53,13 +53,19 @@ def channels(store: ObjectStore) -> list[str]:
 
 
 def look(store: ObjectStore, channel: str) -> Seen:
-    """The channel now; its pointer and tag are None if it does not exist yet."""
+    """The channel now; its pointer and tag are None if it does not exist yet.
+
+    Raises ``StoreRefused`` for a pointer that cannot be read; it says which archived one could be put back.
+    """
     key = channel_key(channel)
     try:
         found = store.get(key)
     except ObjectMissing:
         return Seen(channel, None, None)
-    return Seen(channel, _parsed(store, key, found.body), found.etag)
+    try:
+        return Seen(channel, _parsed(store, key, found.body), found.etag)
+    except StoreRefused as error:
+        raise StoreRefused(f"{error}; {damage.how_to_restore(store, channel, key, POINTERS)}") from error
 
 
 def current(store: ObjectStore, channel: str) -> ChannelPointer:
@@ -161,7 +167,7 @@ def _parsed(store: ObjectStore, key: str, body: bytes) -> ChannelPointer:
     try:
         return ChannelPointer.model_validate_json(body)
     except ValueError as error:
-        raise StoreRefused(f"{key} in {store.url} is no channel pointer: {error}") from error
+        raise StoreRefused(f"{key} in {store.url} is no channel pointer: {damage.in_words(error)}") from error
 
 
 def _body(pointer: ChannelPointer) -> bytes:

@@ -81,7 +81,9 @@ def parsed(read: Callable[[_Source], _Result], source: _Source, place: str) -> _
     try:
         return read(source)
     except ValueError as error:
-        raise StoreRefused(f"{place} cannot be read: {error}") from error
+        from fib_core.publication.damage import in_words
+
+        raise StoreRefused(f"{place} cannot be read: {in_words(error)}") from error
 
 
 def _checked(get: Getter, key: str) -> bytes:

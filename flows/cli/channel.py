@@ -24,20 +24,25 @@ def register(app: typer.Typer) -> None:
 
 
 def show(source: Store = "", as_json: AsJson = False) -> None:
-    """List the channels of a store: which index each names, since when, and who signed that."""
+    """List the channels of a store: which index each names, since when, and who signed that.
+
+    A channel whose pointer cannot be read is listed as damaged, with the way to restore it; the exit code is 1 then.
+    """
     from fib_core.publication.history import channels
     from fib_core.runtime.index_client import open_store
 
     store = open_store(source or None)
-    rows = [next(_moves(store, name)) for name in channels(store)]
+    rows = [_newest(store, name) for name in channels(store)]
     if as_json:
         typer.echo(json.dumps({"store": store.url, "channels": rows}))
-        return
-    console = _console()
-    for row in rows:
-        console.print(f"{row['channel']}: {_line(row)}")
-    if not rows:
-        console.print(f"{store.url} has no channel; publish one with `fib run`")
+    else:
+        console = _console()
+        for row in rows:
+            console.print(f"{row['channel']}: {_line(row)}")
+        if not rows:
+            console.print(f"{store.url} has no channel; publish one with `fib run`")
+    if any("damaged" in row for row in rows):
+        raise typer.Exit(1)
 
 
 def history(channel: Channel = "", source: Store = "", as_json: AsJson = False) -> None:
@@ -80,6 +85,16 @@ def rollback(
         _console().print(f"{name}: {pointer.previous} -> {pointer.index_digest}")
 
 
+def _newest(store: "ObjectStore", channel: str) -> dict[str, Any]:
+    """The channel's current move; one that cannot be read must not hide the others."""
+    from fib_core.errors import ContractError, StoreRefused
+
+    try:
+        return next(_moves(store, channel))
+    except (ContractError, StoreRefused) as error:
+        return {"channel": channel, "damaged": str(error)}
+
+
 def _moves(store: "ObjectStore", channel: str) -> Iterator[dict[str, Any]]:
     """Newest first, with the ids of the keys that signed each (not checked here), and whether its index is left."""
     from fib_core.publication import history as room
@@ -101,6 +116,8 @@ def _moves(store: "ObjectStore", channel: str) -> Iterator[dict[str, Any]]:
 
 
 def _line(row: dict[str, Any]) -> str:
+    if "damaged" in row:
+        return f"damaged: {row['damaged']}"
     signed = f"signed by {', '.join(row['signed_by'])}" if row["signed_by"] else "not signed"
     gone = "" if row["index_kept"] else "; the index was collected"
     return f"{row['number']:>4} {row['published_at']} {row['action']:<8} {row['index_digest']} {signed}{gone}"

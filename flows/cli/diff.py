@@ -60,12 +60,13 @@ def _index(name: str, store: str) -> "DispatchIndex":
 
 def _file(path: Path) -> "DispatchIndex":
     from fib_core.errors import ContractError
+    from fib_core.publication.damage import in_words
     from schemas.index import DispatchIndex
 
     try:
         return DispatchIndex.model_validate_json(path.read_bytes())
     except ValueError as error:
-        raise ContractError(f"it is no dispatch index: {error}", str(path)) from error
+        raise ContractError(f"it is no dispatch index: {in_words(error)}", str(path)) from error
 
 
 def _line(row: "Row") -> str:

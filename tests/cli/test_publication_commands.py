@@ -136,6 +136,27 @@ def test_rollback_is_signed_and_proved_like_a_publication(app, store, monkeypatc
     assert answer(app, "rollback", "--channel", "dev", "--to", made("2")[0].digest)["number"] == 4
 
 
+def test_a_damaged_channel_is_one_sentence_and_does_not_hide_the_others(app, store, tmp_path):
+    for hour, note in enumerate("12"):
+        put(store, made(note), under=terms(hour))
+    put(store, made("3"), "nightly")
+    lost = tmp_path / "store/channels/dev.json"
+    sound = lost.read_bytes()
+    lost.write_bytes(sound[:40])
+    result = CliRunner().invoke(app, ["channel", "--json"])
+    rows = {row["channel"]: row for row in json.loads(result.stdout)["channels"]}
+    assert (result.exit_code, rows["nightly"]["number"]) == (1, 1)
+    assert "is no channel pointer: invalid JSON" in rows["dev"]["damaged"]
+    text = CliRunner().invoke(app, ["channel"])
+    assert (text.exit_code, len(text.stdout.splitlines())) == (1, 2)
+    assert f"dev: damaged: {rows['dev']['damaged']}" in text.stdout
+    with pytest.raises(StoreRefused) as refused:
+        said(app, "history", "dev")
+    assert str(refused.value) == rows["dev"]["damaged"]
+    lost.write_bytes(sound)
+    assert all("damaged" not in row for row in answer(app, "channel")["channels"]), "control: exit code 0, as before"
+
+
 def test_another_key_continues_a_channel_only_with_new_signer(app, store, monkeypatch):
     for hour, note in enumerate("12"):
         put(store, made(note), under=terms(hour, OTHER))
@@ -164,7 +185,7 @@ def test_diff_takes_channels_digests_and_files(app, store, tmp_path):
     assert "1.500 [1.400, 1.600] (rows 2..4)" in text
     assert "added: fused_add_scale_h4 rows=4: nothing -> " in text
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(ContractError, match="no dispatch index"):
+    with pytest.raises(ContractError, match=r"no dispatch index: snapshot_digest: field required; .*; and . more$"):
         said(app, "diff", tmp_path / "bad.json", "dev")
     with pytest.raises(ObjectMissing, match="no channel 'none'"):
         said(app, "diff", "none", "dev")
