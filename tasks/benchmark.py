@@ -7,10 +7,10 @@ a dataset of workloads alone can be judged too.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from fib_core.errors import ContractError
 from schemas.definition import Definition
 from schemas.snapshot import Snapshot
 from schemas.solution import BuildSpec, Solution, SourceFile
+from tasks.asked import require_known
 from tasks.collect import Gathered
 from tasks.dedup import Deduplicated
 
@@ -21,9 +21,7 @@ def chosen_definitions(gathered: Gathered, names: Sequence[str] | None) -> dict[
     """The definitions to run: all of the chosen scale, or those named; raises ContractError for an unknown name."""
     if not names:
         return gathered.definitions
-    unknown = sorted(set(names) - gathered.dataset.definitions.keys())
-    if unknown:
-        raise ContractError(f"no definition named {', '.join(unknown)}", str(gathered.dataset.root))
+    require_known(names, gathered.dataset.definitions, str(gathered.dataset.root))
     return {name: gathered.dataset.definitions[name] for name in names}
 
 

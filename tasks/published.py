@@ -23,6 +23,7 @@ from schemas.remeasurement import KeyAgain
 from schemas.snapshot import Placed, Snapshot
 from schemas.solution import Solution
 from schemas.visit import Contestant
+from tasks.asked import require_known
 from tasks.wiring import House
 
 Solutions = Mapping[Digest, Solution]
@@ -48,9 +49,7 @@ def current_index(house: House) -> DispatchIndex:
 
 def promoted_decisions(house: House, index: DispatchIndex, names: Collection[str] | None) -> list[Decision]:
     """Decisions behind the entries, of the named definitions; raises ContractError for a name that is not there."""
-    unknown = sorted(set(names or ()) - {block.name for block in index.definitions})
-    if unknown:
-        raise ContractError(f"the index {index.digest} knows no definition {', '.join(unknown)}")
+    require_known(names or (), [block.name for block in index.definitions], f"the index {index.digest}")
     entries = [
         entry
         for block in index.definitions

@@ -37,7 +37,7 @@ from schemas.definition import Definition
 from schemas.solution import Solution
 from schemas.trace import QuarantinedRow
 
-__all__ = ["CallLogs", "read_call_logs", "read_dataset", "write_dataset"]
+__all__ = ["CallLogs", "read_call_logs", "read_dataset", "read_definitions", "write_dataset"]
 
 FOLDERS = ("definitions", "workloads", "solutions", "traces", "calls")
 INCUMBENTS = "incumbents.json"
@@ -50,6 +50,12 @@ def read_dataset(root: Path, progress: Progress | None = None) -> Dataset:
     """Read everything under ``root``; ``progress`` hears each file's relative path before it is read."""
     require_dataset(root)
     return _Reading(root, progress or (lambda _: None)).run()
+
+
+def read_definitions(root: Path) -> dict[str, Definition]:
+    """The definitions under ``root`` by name, and nothing else; raises as :func:`read_dataset`."""
+    require_dataset(root)
+    return _Reading(root, lambda _: None).definitions()
 
 
 def require_dataset(root: Path) -> None:
@@ -75,7 +81,7 @@ class _Reading:
         self.drafts: dict[str, tuple[str, Definition | None]] = {}
 
     def run(self) -> Dataset:
-        definitions = self._named("definitions", "definition", Definition)
+        definitions = self.definitions()
         digests = {name: definition.digest for name, definition in definitions.items()}
         solutions = self._solutions(definitions)
         workloads, traces = self._rows(Contracts(definitions, self.drafts, digests))
@@ -92,6 +98,9 @@ class _Reading:
             accepted=dict(self.accepted),
             files=self.files,
         )
+
+    def definitions(self) -> dict[str, Definition]:
+        return self._named("definitions", "definition", Definition)
 
     def _quarantine(self, kind: Any, file: str, line: int, reason: str) -> None:
         self.quarantined.append(QuarantinedRow(file=file, line=line, kind=kind, reason=printable(reason)))

@@ -28,11 +28,13 @@ def remeasure(
     was measured is stored. --json says "holds": at least 90 % agree and none reverses (null: nothing was compared).
     Exit codes: 0 measured, whatever came out; 2 bad input.
     """
+    from tasks.asked import require_remeasure
     from tasks.last_watch import set_last_watch
     from tasks.quiet import prepare_environment
-    from tasks.settings import Settings
+    from tasks.settings import settings_from
 
-    settings = Settings()
+    settings = settings_from(channel=channel, dataset=dataset, store=store)
+    require_remeasure(settings, definition)
     prepare_environment(settings.home)
     from tasks.wiring import reach_cluster
 

@@ -46,6 +46,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     Exit codes: 0 done; 2 bad input; 3 too many evaluations spoiled by the machine.
     """
     from tasks.ahead import start_ahead
+    from tasks.asked import require_run
     from tasks.last_watch import set_last_watch
     from tasks.quiet import prepare_environment
     from tasks.settings import Settings, settings_from
@@ -54,11 +55,15 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     chosen = _profile(profile)
     budget_s = duration_s(budget) if budget is not None else None
     numbers = _numbers(settings.campaign if campaign is None else campaign, campaigns, campaign is not None)
+    asked = settings_from(
+        dataset=dataset, profile=chosen, channel=channel, store=store, new_signer=new_signer or None
+    )
+    require_run(asked, definition)
     prepare_environment(settings.home)
     from tasks.wiring import reach_cluster
 
     reach_cluster(settings)
-    start_ahead(settings_from(dataset=dataset), definition)
+    start_ahead(asked, definition)
     set_last_watch()
     from flows.pipeline import pipeline
 

@@ -15,7 +15,11 @@ FIB = [sys.executable, "-c", "from flows.cli import main; main()"]
     ("arguments", "more", "said"),
     [
         (["run"], {"FIB_DASK_ADDRESS": "tcp://127.0.0.1:1"}, "no Dask scheduler answers at 'tcp://127.0.0.1:1'"),
-        (["remeasure"], {"FIB_DASK_ADDRESS": "nonsense"}, "correct FIB_DASK_ADDRESS (tcp://HOST:PORT)"),
+        (["run"], {"FIB_DASK_ADDRESS": "nonsense"}, "correct FIB_DASK_ADDRESS (tcp://HOST:PORT)"),
+        (["remeasure", "--channel", "nosuch"], {}, "has no channel 'nosuch'; publish one with `fib run`"),
+        (["run", "--dataset", "/nope"], {}, "/nope: not a dataset folder"),
+        (["run", "--definition", "rmsnorm_h204"], {}, "no definition named 'rmsnorm_h204'; the nearest are: rmsnorm_h"),
+        (["run", "--channel", "stable"], {}, "the channel stable takes no index of the profile quick"),
         (["run", "--for", "soon"], {}, "--for 'soon' is no duration; write 90s, 10m or 1h"),
     ],
 )

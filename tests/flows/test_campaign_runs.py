@@ -92,4 +92,4 @@ def test_a_published_index_is_measured_again_and_stays_as_it_is(tmp_path: Path) 
         check=False,
     )  # fmt: skip
     assert elsewhere.returncode == 2
-    assert "knows no definition nobody" in elsewhere.stderr
+    assert "no definition named 'nobody'" in elsewhere.stderr

@@ -18,6 +18,15 @@ from tests.flows import tiny_dataset
 
 pytestmark = pytest.mark.timeout(600)
 CHECKOUT = Path(__file__).resolve().parents[2]
+_FLOW_ALONE = """
+import sys
+from tasks.quiet import prepare_environment
+from tasks.settings import Settings
+if __name__ == "__main__":
+    prepare_environment(Settings().home)
+    from flows.pipeline import pipeline
+    pipeline(sys.argv[1], channel="stable")
+"""
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -77,13 +86,15 @@ def test_a_faster_candidate_is_promoted_and_an_equal_or_wrong_one_is_not(
     assert summary["evaluations"]["INCORRECT_NUMERICAL"] > 0
 
 
-def test_a_channel_that_would_refuse_the_index_ends_the_run_before_anything_is_measured(tmp_path: Path) -> None:
-    command = [*_command(tiny_dataset.write(tmp_path / "dataset")), "--channel", "stable"]
+def test_a_channel_that_would_refuse_the_index_ends_the_flow_before_anything_is_measured(tmp_path: Path) -> None:
+    """A deployment starts the flow without the command line, which would have asked before."""
+    dataset = str(tiny_dataset.write(tmp_path / "dataset"))
+    command = [sys.executable, "-c", _FLOW_ALONE, dataset]
     done = subprocess.run(
         command, env=_environment(tmp_path / "home"), capture_output=True, text=True, timeout=300, check=False
     )
-    assert done.returncode == 2
-    assert "\nerror: the channel stable takes no index of the profile quick; run the profile full\n" in done.stderr
+    assert done.returncode == 1
+    assert "ContractError: the channel stable takes no index of the profile quick; run the profile full" in done.stderr
     assert not (tmp_path / "home/store/snapshots").exists()
 
 
