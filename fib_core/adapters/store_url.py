@@ -3,6 +3,7 @@
 Knows no credentials: S3 adapters take them, and the endpoint, from the usual ``AWS_*`` variables and files.
 """
 
+import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -14,7 +15,10 @@ ACCEPTED = "a path, file:///absolute/path or s3://bucket/prefix"
 
 
 def open_store(url: str) -> ObjectStore:
-    """Open the store that ``url`` names; touches neither disk nor network before the first use."""
+    """Open the store that ``url`` names; writes nothing and asks no network before the first use.
+
+    Raises ContractError for what cannot be a store: another scheme, a file where a folder is expected.
+    """
     if url.startswith("s3://"):
         return _open_s3(url)
     if url.startswith("file:"):
@@ -27,6 +31,8 @@ def open_store(url: str) -> ObjectStore:
 def _open_directory(root: Path) -> ObjectStore:
     from fib_core.adapters.directory_store import DirectoryStore
 
+    if os.path.isfile(root):  # noqa: PTH113 - Path.is_file raises where a folder may not be searched
+        raise ContractError(f"the store {root} is a file; expected {ACCEPTED}")
     return DirectoryStore(root)
 
 

@@ -40,6 +40,7 @@ def check(
 def export(
     dataset: Annotated[Path, typer.Argument(help="folder in the flashinfer-trace layout")],
     out: Annotated[Path, typer.Argument(help="new or empty folder")],
+    as_json: Annotated[bool, typer.Option("--json", help="print only JSON")] = False,
 ) -> None:
     """Write what DATASET holds, without what is quarantined, as a folder that the public tools load."""
     from rich.console import Console
@@ -47,13 +48,17 @@ def export(
     from fib_core.errors import ContractError
     from tasks.dataset import export_dataset
 
-    content = _read(dataset, quiet=False)
+    content = _read(dataset, quiet=as_json)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         _refuse(f"{out}: is not an empty folder; name a new one")
     try:
         export_dataset(content, out)
     except (ContractError, OSError) as error:
         _refuse(str(error))
+    if as_json:
+        counts = {name: len(getattr(content, name)) for name in ("definitions", "solutions", "workloads", "traces")}
+        sys.stdout.write(json.dumps({"out": str(out), **counts, "quarantined": len(content.quarantined)}) + "\n")
+        return
     rows = f"{len(content.workloads)} workload rows, {len(content.traces)} traces"
     words = f"Wrote {len(content.definitions)} definitions, {len(content.solutions)} solutions, {rows} to {out}"
     Console().print(words, highlight=False, markup=False, soft_wrap=True)

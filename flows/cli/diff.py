@@ -45,6 +45,7 @@ def diff(
 
 def _index(name: str, store: str) -> "DispatchIndex":
     """By digest, by file, by channel."""
+    from fib_core.errors import ContractError
     from fib_core.publication.history import current
     from fib_core.publish import read_index
     from fib_core.runtime.index_client import open_store
@@ -54,6 +55,8 @@ def _index(name: str, store: str) -> "DispatchIndex":
         return read_index(open_store(store or None), name)
     if Path(name).is_file():
         return _file(Path(name))
+    if ":" in name or "/" in name:
+        raise ContractError(f"{name!r} is no index: neither sha256: with 64 hex digits, nor a file here, nor a channel")
     opened = open_store(store or None)
     return read_index(opened, current(opened, name).index_digest)
 

@@ -60,3 +60,13 @@ def test_no_key_leads_out_of_its_folder(text: str) -> None:
     if is_key(text):
         assert (Path("/root/store") / text).resolve().is_relative_to("/root/store")
         assert not any(part in ("", ".", "..") for part in text.split("/"))
+
+
+def test_a_file_is_no_store_and_a_folder_or_nothing_yet_is_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for url in (str(tmp_path / "file"), (tmp_path / "file").as_uri()):
+        with pytest.raises(ContractError, match="is a file; expected a path, file:///"):
+            open_store(url)
+    for place in (tmp_path, tmp_path / "later"):
+        assert list(open_store(str(place)).keys("channels/")) == []
+    open_store("a" * 300)

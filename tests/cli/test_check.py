@@ -96,6 +96,11 @@ def test_export_writes_what_was_accepted_and_never_over_something(tmp_path: Path
     broken(tmp_path / "in")
     assert fib("export", tmp_path / "in", tmp_path / "out").exit_code == 0
     assert fib("check", tmp_path / "out").exit_code == 0
+    told = json.loads(fib("export", tmp_path / "in", tmp_path / "other", "--json").stdout)
+    seen = json.loads(fib("check", tmp_path / "in", "--json").stdout)
+    assert all(told[name] == seen[name]["accepted"] for name in ("definitions", "workloads", "traces"))
+    assert told["solutions"] == len(list((tmp_path / "other/solutions").rglob("*.json")))
+    assert (told["out"], told["quarantined"]) == (str(tmp_path / "other"), len(seen["problems"]))
     again = fib("export", tmp_path / "in", tmp_path / "out")
     assert again.exit_code == 2
     assert "is not an empty folder" in again.stderr

@@ -187,6 +187,9 @@ def test_diff_takes_channels_digests_and_files(app, store, tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(ContractError, match=r"no dispatch index: snapshot_digest: field required; .*; and . more$"):
         said(app, "diff", tmp_path / "bad.json", "dev")
+    for name in ("sha256:00", "/nope.json"):
+        with pytest.raises(ContractError, match=f"'{name}' is no index: neither sha256: with 64 hex digits"):
+            said(app, "diff", name, "dev")
     with pytest.raises(ObjectMissing, match="no channel 'none'"):
         said(app, "diff", "none", "dev")
 
