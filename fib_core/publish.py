@@ -6,9 +6,8 @@ anew from the evaluations that are stored. Publishing what is already current ch
 move a pointer under the same terms.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 from fib_core.errors import ContractError, ObjectMissing, RolledBack, StoreRefused
 from fib_core.index.lookup import check
@@ -16,6 +15,7 @@ from fib_core.ports import ObjectStore
 from fib_core.publication import condemned, damage, history, signing
 from fib_core.publication.history import Seen
 from fib_core.publication.rolled_back import left_by
+from fib_core.publication.terms import Terms, check_signature, check_signer, getter, stands, vouch_for
 from schemas.base import Digest
 from schemas.canonical import canonical_bytes, digest_of_bytes
 from schemas.decision import Profile
@@ -23,28 +23,9 @@ from schemas.index import DispatchIndex
 from schemas.publication import ChannelPointer
 from schemas.solution import Solution
 
+__all__ = ["STABLE", "Terms", "foresee", "index_key", "objects_of", "promote", "publish", "read_index", "rollback"]
+
 STABLE = "stable"
-Prove = Callable[[signing.Getter, Digest], None]
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What holds for every move: ``prove`` reads the candidate index back as a consumer would, or raises.
-
-    ``now`` is ISO 8601 with an offset. ``signer`` signs what is published; ``trusted`` are the keys that consumers of
-    this house accept, and nothing that they would refuse is published. ``new_signer`` lets our key follow another's.
-    """
-
-    prove: Prove
-    now: str
-    signer: signing.Signer | None = None
-    trusted: tuple[signing.PublicKey, ...] = ()
-    new_signer: bool = False
-
-    @property
-    def accepted(self) -> tuple[signing.PublicKey, ...]:
-        """Whose signature an index must carry to be moved to: the trusted keys, else our own, else nobody's."""
-        return self.trusted or ((self.signer.public,) if self.signer else ())
 
 
 def publish(
@@ -59,12 +40,12 @@ def publish(
     _admit(index.profile, channel)
     check(index)
     seen = history.look(store, channel)
-    if seen.pointer is not None and _stands(store, seen.pointer, index.digest, terms):
+    if seen.pointer is not None and stands(store, seen.pointer, index.digest, terms):
         return seen.pointer
-    _check_signer(store, seen, terms)
+    check_signer(store, seen, terms)
     _check_not_left(store, seen, index.digest)
     _put_objects(store, index, solutions)
-    _vouch(store, index.digest, terms)
+    vouch_for(store, index.digest, terms)
     return _move(store, seen, index, "publish", terms)
 
 
@@ -74,7 +55,7 @@ def foresee(store: ObjectStore, profile: Profile, channel: str, terms: Terms) ->
     Raises ContractError (a channel's name, the profile, keys) and StoreRefused (the channel cannot be read).
     """
     _admit(profile, channel)
-    _check_signer(store, history.look(store, channel), terms)
+    check_signer(store, history.look(store, channel), terms)
 
 
 def promote(store: ObjectStore, source: str, target: str, terms: Terms, vouch: bool = False) -> ChannelPointer:
@@ -85,7 +66,7 @@ def promote(store: ObjectStore, source: str, target: str, terms: Terms, vouch: b
     """
     found = history.current(store, source)
     if not vouch:
-        _check_signature(store, signing.POINTER, found.digest, terms)
+        check_signature(store, signing.POINTER, found.digest, terms)
     return _repoint(store, history.look(store, target), history.Move(found.index_digest, "promote"), terms, vouch)
 
 
@@ -126,13 +107,13 @@ def _repoint(store: ObjectStore, seen: Seen, wanted: history.Move, terms: Terms,
     """Move to an index that is in the store already."""
     index = read_index(store, wanted.index_digest)
     _admit(index.profile, seen.channel)
-    if seen.pointer is not None and _stands(store, seen.pointer, index.digest, terms):
+    if seen.pointer is not None and stands(store, seen.pointer, index.digest, terms):
         return seen.pointer
-    _check_signer(store, seen, terms)
+    check_signer(store, seen, terms)
     if vouch:
-        _vouch(store, index.digest, terms)
+        vouch_for(store, index.digest, terms)
     else:
-        _check_signature(store, signing.INDEX, index.digest, terms)
+        check_signature(store, signing.INDEX, index.digest, terms)
     return _move(store, seen, index, wanted.action, terms)
 
 
@@ -141,7 +122,7 @@ def _move(
 ) -> ChannelPointer:
     """All objects are there. They are taken back before the proof: what was deleted until then, the proof misses."""
     condemned.take_back(store, objects_of(index), signing.signature_key(index.digest, "").removesuffix(".json"))
-    terms.prove(_getter(store), index.digest)
+    terms.prove(getter(store), index.digest)
     return history.move(store, seen, history.Move(index.digest, action), terms.now, terms.signer)
 
 
@@ -154,45 +135,6 @@ def _admit(profile: Profile, channel: str) -> None:
     history.channel_key(channel)
     if channel == STABLE and profile != "full":
         raise ContractError(f"the channel {STABLE} takes no index of the profile {profile}; run the profile full")
-
-
-def _stands(store: ObjectStore, pointer: ChannelPointer, digest: Digest, terms: Terms) -> bool:
-    """True if the channel names the index already and, where we sign, by a pointer that our consumers accept."""
-    if pointer.index_digest != digest:
-        return False
-    get, wanted = _getter(store), terms.accepted
-    return not wanted or (
-        signing.valid_signature(get, signing.POINTER, pointer.digest, wanted) is not None
-        and signing.valid_signature(get, signing.INDEX, digest, wanted) is not None
-    )
-
-
-def _check_signer(store: ObjectStore, seen: Seen, terms: Terms) -> None:
-    """Before anything is written: our consumers must be able to accept it."""
-    if terms.trusted and (terms.signer is None or terms.signer.public not in terms.trusted):
-        who = f"the signing key {terms.signer.public.key_id} is not one of them" if terms.signer else "no key signs"
-        raise ContractError(f"only what the trusted keys signed is followed here, but {who}; nothing was published")
-    before = history.signers(store, seen.pointer.digest) if seen.pointer is not None else []
-    if before and terms.signer is None:
-        raise ContractError(
-            f"the channel {seen.channel} is signed and no signing key is set: its consumers would refuse the next "
-            "index. Set FIB_SIGNING_KEY_FILE, or use another channel; nothing was published"
-        )
-    if before and terms.signer is not None and not terms.new_signer:
-        _check_same_signer(store, seen, before, terms)
-
-
-def _check_same_signer(store: ObjectStore, seen: Seen, before: list[str], terms: Terms) -> None:
-    """A key that consumers may not have goes on with a channel only if somebody says so."""
-    if seen.pointer is None or terms.signer is None:
-        return
-    if signing.valid_signature(_getter(store), signing.POINTER, seen.pointer.digest, terms.accepted) is None:
-        raise ContractError(
-            f"the channel {seen.channel} is signed by {', '.join(before)}, not by the key here, "
-            f"{terms.signer.public.key_id}. Consumers that do not trust this key would refuse the next index (no valid "
-            "signature by a key of FIB_TRUSTED_KEYS) and keep the one they have. Give them its public half first (fib "
-            "keys show; several keys may be trusted), then add --new-signer; nothing was published"
-        )
 
 
 def _check_not_left(store: ObjectStore, seen: Seen, digest: Digest) -> None:
@@ -214,19 +156,6 @@ def _readable(store: ObjectStore, newest: ChannelPointer) -> Iterator[ChannelPoi
         yield from history.chain(store, newest)
 
 
-def _check_signature(store: ObjectStore, domain: str, digest: Digest, terms: Terms) -> None:
-    if terms.accepted and signing.valid_signature(_getter(store), domain, digest, terms.accepted) is None:
-        raise ContractError(
-            f"{digest} ({domain}) carries no signature by a key that counts here; look at it, then vouch for it with "
-            "--sign; nothing was moved"
-        )
-
-
-def _vouch(store: ObjectStore, digest: Digest, terms: Terms) -> None:
-    if terms.signer is not None:
-        history.put_signature(store, terms.signer.sign(signing.INDEX, digest))
-
-
 def _put_objects(store: ObjectStore, index: DispatchIndex, solutions: Mapping[Digest, Solution]) -> None:
     """Solutions before the index, so that whoever sees the index finds all that it names."""
     definition_of = {
@@ -245,7 +174,3 @@ def _named(store: ObjectStore, newest: ChannelPointer) -> list[Digest]:
     """Every index that the channel named, newest first; a pointer without a chain knows only the one before it."""
     pairs = ((pointer.index_digest, pointer.previous) for pointer in history.chain(store, newest))
     return list(dict.fromkeys(item for pair in pairs for item in pair if item))
-
-
-def _getter(store: ObjectStore) -> signing.Getter:
-    return lambda key: store.get(key).body
