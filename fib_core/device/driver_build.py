@@ -34,9 +34,9 @@ def clock_beside(driver: Path) -> Path:
 
 
 def _compile(compiler: str, directory: Path) -> None:
-    for source, library in (("driver.cpp", _LIBRARY), ("cuda_clock.cpp", _CLOCK)):
-        files = [str(_SOURCES / source), "-o", str(directory / library)]
-        command = [compiler, *_FLAGS, *_READ_ONLY_TABLES, *files, "-ldl"]
+    for pattern, library in (("driver*.cpp", _LIBRARY), ("cuda_clock.cpp", _CLOCK)):
+        sources = [str(path) for path in sorted(_SOURCES.glob(pattern))]
+        command = [compiler, *_FLAGS, *_READ_ONLY_TABLES, *sources, "-o", str(directory / library), "-ldl"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_S, check=False)
         if done.returncode != 0:
-            raise DeviceError(f"{source} does not compile with {compiler}: {done.stderr[-2000:]}")
+            raise DeviceError(f"{pattern} does not compile with {compiler}: {done.stderr[-2000:]}")
