@@ -3,8 +3,9 @@
 ``--device cpu`` (the default): the CPU corpus by us, and the peer's comparison where no clock is needed. With
 ``--device cuda:0`` the files made for CUDA and those of the CPU corpus that run there, by us and by the peer's own
 benchmark. ``--resume`` keeps what an earlier report has for that device, but for what ``--again`` matches. ``--merge``
-joins reports of both into ``infra/evidence/detection.json`` and its page. Honest kernels are the control: a judge that
-rejects everything catches every cheat.
+joins reports of both into ``infra/evidence/detection.json`` and its page; that file itself may be one of them, and a
+later report of a device replaces an earlier one. Honest kernels are the control: a judge that rejects everything
+catches every cheat.
 """
 
 import argparse
@@ -200,9 +201,24 @@ def environment(worker: DeviceWorker) -> Body:
     return worker.describe().model_dump(mode="json") | more | {"judge": f"sha256:{digest.hexdigest()[:16]}"}
 
 
+def _on_host(report: Body) -> bool:
+    return not report["environment"]["device_class"].startswith("sm_")
+
+
+def _reports_of(body: Body) -> list[Body]:
+    """One report per device: the evidence as it stands holds two."""
+    if "runs" not in body:
+        return [body]
+    return [
+        run | {"rows": [row for row in body["rows"] if (row["origin"] == "cpu") == _on_host(run)]}
+        for run in body["runs"]
+    ]
+
+
 def merge(paths: list[Path]) -> None:
     """One evidence file of all reports; the host's verdict of the peer stands in where the device gave none."""
-    reports = [json.loads(path.read_text()) for path in paths]
+    latest = {_on_host(report): report for path in paths for report in _reports_of(json.loads(path.read_text()))}
+    reports = [latest[side] for side in sorted(latest)]
     rows = in_order([row for report in reports for row in report["rows"]])
     on_host = {row["file"]: row["peer"] | {"where": "host"} for row in rows if row["origin"] == "cpu" and "peer" in row}
     for row in rows:
