@@ -86,6 +86,7 @@ def test_a_faster_candidate_is_promoted_and_an_equal_or_wrong_one_is_not(
     assert summary["evaluations"]["INCORRECT_NUMERICAL"] > 0
 
 
+@pytest.mark.slow
 def test_a_channel_that_would_refuse_the_index_ends_the_flow_before_anything_is_measured(tmp_path: Path) -> None:
     """A deployment starts the flow without the command line, which would have asked before."""
     dataset = str(tiny_dataset.write(tmp_path / "dataset"))
@@ -107,6 +108,7 @@ def test_a_second_run_measures_nothing_and_decides_the_same(first_run: tuple[Pat
         assert again[name] == summary[name], name
 
 
+@pytest.mark.slow
 def test_a_run_that_makes_again_what_was_rolled_back_ends_well_and_leaves_the_channel(
     first_run: tuple[Path, Path, dict[str, Any]],
 ) -> None:

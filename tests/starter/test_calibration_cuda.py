@@ -129,6 +129,7 @@ def _triton_ptx(text: str, folder: Path) -> str:
 
 
 @needs_nvcc
+@pytest.mark.slow
 def test_the_solution_compiles_for_an_h200_as_the_worker_would_compile_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
