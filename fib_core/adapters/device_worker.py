@@ -40,8 +40,8 @@ from schemas.solution import Solution
 from schemas.visit import Contestant, MachineFault, VisitRequest, VisitResult
 
 _LOG = logging.getLogger(__name__)
-# New contents in every call. A host's lie in the caches of the core that calls; a device's caches are filled before it.
-_CACHE_POLICY = {True: "fresh_inputs_near", False: "fresh_inputs_cold"}
+# New contents in every call: put in place by the core that calls, or behind a fill of the device's cache.
+_ON_HOST, _ON_DEVICE = "fresh_inputs_near", "fresh_inputs_cold"
 _KEPT_MAX = 8  # processes of persistent mode
 _OS_CAUSES = {errno.ENOSPC: "disk_full", errno.EDQUOT: "disk_full", errno.ENOMEM: "out_of_memory"}
 
@@ -201,7 +201,7 @@ class DeviceWorker:
                 survivors=outcome.survivors,
                 reference_precision=outcome.precision,
                 convention="destination_passing" if passing else "value_returning",
-                cache_policy=_CACHE_POLICY[self._device == "cpu"],
+                cache_policy=_ON_HOST if self._device == "cpu" else _ON_DEVICE,
                 input_sets=request.input_sets,
                 sample_draws=outcome.draws,
                 sample_power=outcome.power,

@@ -77,7 +77,7 @@ def _longer_than_seen(turns: Sequence[Turn]) -> Suspicion:
 
 
 def _edges(timed: Sequence[Turn], staged_bytes: int) -> Suspicion:
-    """Something ran before the start or after the end of most calls: threads, finalizers, lazy pages."""
+    """Something ran before the start or after the end of most calls: threads, finalizers, hooks."""
     before_ns = _PLACED_NS + _COPY_NS_PER_BYTE * staged_bytes if staged_bytes else _EDGE_NS
     allowed_ns = {"before": before_ns, "after": _EDGE_NS}
     answers = [turn.called.answer for turn in timed]

@@ -73,7 +73,7 @@ class Driver {
   bool take_over(const char* source, char* target, size_t bytes);
   bool begin() const { return !cuda_.used() || cuda_.begin(nullptr) == 0; }
   bool end(Done& done) const;
-  void copy(char* target, const char* source, size_t bytes) const;
+  void copy_on_device(char* target, const char* source, size_t bytes) const;
   DLDevice device() const { return cuda_.used() ? DLDevice{kDLCUDA, cuda_.index} : DLDevice{kDLCPU, 0}; }
   bool put_in_place(const Go& order);
   void drop_file() {

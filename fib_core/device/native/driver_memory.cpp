@@ -43,30 +43,26 @@ uint64_t Driver::writable_digest(const char* block) {
 bool Driver::take_over(const char* source, char* target, size_t bytes) {
   Aside aside(*this);
   if (cuda_.used()) {
-    copy(target, source, bytes);
+    copy_on_device(target, source, bytes);
     return true;
   }
-  for (size_t at = 0; at < bytes;) {
-    ssize_t done = pwrite(output_fd_, source + at, bytes - at, static_cast<off_t>(target - output_.base + at));
-    if (done <= 0 && errno != EINTR) return false;
-    if (done > 0) at += static_cast<size_t>(done);
-  }
-  return true;
+  return whole(bytes, [&](size_t done, size_t left) {
+    return pwrite(output_fd_, source + done, left, static_cast<off_t>(target - output_.base + done));
+  });
 }
 
 // On the host the driver compares by itself; on a device it copies again, and the referee compares.
 bool Driver::changed(const std::vector<Held>& held) const {
   bool found = false;
   for (const Held& one : held) {
-    if (cuda_.used()) copy(one.copy, one.facts.data(), one.bytes);
+    if (cuda_.used()) copy_on_device(one.copy, one.facts.data(), one.bytes);
     else found |= std::memcmp(one.facts.data(), one.copy, one.bytes) != 0;
   }
   return found;
 }
 
-void Driver::copy(char* target, const char* source, size_t bytes) const {
-  if (!cuda_.used()) std::memcpy(target, source, bytes);
-  else if (bytes != 0)
+void Driver::copy_on_device(char* target, const char* source, size_t bytes) const {
+  if (bytes != 0)
     cuda_.copy(reinterpret_cast<unsigned long long>(target), reinterpret_cast<unsigned long long>(source), bytes);
 }
 

@@ -63,18 +63,23 @@ struct Held {
   size_t bytes;
 };
 
-// `size` bytes of a file into a region.
-inline bool fill(int fd, const Region& region, uint64_t base, uint64_t size, uint64_t offset) {
-  if (base + size > region.bytes) return false;
-  while (size > 0) {
-    ssize_t got = pread(fd, region.base + base, size, static_cast<off_t>(offset));
-    if (got <= 0 && errno != EINTR) return false;
-    if (got <= 0) continue;
-    base += static_cast<uint64_t>(got);
-    offset += static_cast<uint64_t>(got);
-    size -= static_cast<uint64_t>(got);
+// All of `size` bytes by `move(done, left)`, a system call that may do less. Nothing done is the end of the file, or a
+// file that is another one by now: never tried again.
+template <typename Move>
+bool whole(size_t size, Move move) {
+  for (size_t done = 0; done < size;) {
+    ssize_t now = move(done, size - done);
+    if (now > 0) done += static_cast<size_t>(now);
+    else if (now == 0 || errno != EINTR) return false;
   }
   return true;
+}
+
+// `size` bytes of a file into a region.
+inline bool fill(int fd, const Region& region, uint64_t base, uint64_t size, uint64_t offset) {
+  return base + size <= region.bytes && whole(size, [&](size_t done, size_t left) {
+    return pread(fd, region.base + base + done, left, static_cast<off_t>(offset + done));
+  });
 }
 
 }  // namespace fib
