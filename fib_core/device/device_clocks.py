@@ -54,8 +54,8 @@ def _blinded(timed: Sequence[Exchange]) -> tuple[str, str] | None:
 
 def _stray(timed: Sequence[Exchange]) -> tuple[str, str] | None:
     # What ran before the first call was the solution's import.
-    strays = sum(item.answer.stray_kernels for item in timed[1:])
-    return ("hidden_time", f"{strays} kernels ran between calls") if strays else None
+    strays = sum(item.answer.strays for item in timed[1:])
+    return ("hidden_time", f"{strays} kernels, or copies to the host, ran between calls") if strays else None
 
 
 def _longer_than_seen(timed: Sequence[Exchange]) -> tuple[str, str] | None:

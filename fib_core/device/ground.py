@@ -12,6 +12,7 @@ import torch
 from fib_core.device import driver, regions, wire
 from fib_core.device.case import Case
 from fib_core.device.channel import close_all
+from fib_core.device.memory import Opened
 from schemas.workload import RandomInput
 
 _POISON = 0xFF  # NaN in every float type, -1 in every integer
@@ -63,18 +64,25 @@ class Ground:
         self.output_blocks = output_blocks or self.blocks
         blocks = self.fresh.total_bytes * self.blocks, self.output.total_bytes * self.output_blocks
         sizes = self.static.total_bytes, *blocks
-        self._opened = self._memory.open(sizes)
-        self.fds = self._opened.fds
-        self._static, self._fresh, self._output = self._opened.tensors
+        self._lasting, self._opened = self._memory.open(sizes[:1]), self._memory.open(sizes[1:])
+        self.fds = self._lasting.fds + self._opened.fds
+        self._static, self._fresh, self._output = self._lasting.tensors + self._opened.tensors
         self._static.copy_(self._static_bytes)
         self._memory.settle()
-        self.packet = wire.setup(self._arguments(), self._outputs(), sizes, self._opened.handles)
+        self.packet = wire.setup(self._arguments(), self._outputs(), sizes, self._lasting.handles + self._opened.handles)
 
-    def close(self) -> None:
-        """Give the memory back."""
+    def close(self) -> list[Opened]:
+        """Give the memory back, but for what is answered: that must stay until the contestant's process is gone.
+
+        No two workloads have their static inputs at one address there, since an engine knows a weight by its address.
+        """
         self._static = self._fresh = self._output = None
         self._opened.close()
         self._drop_file()
+        if self._lasting.outlives_mapping:
+            return [self._lasting]
+        self._lasting.close()
+        return []
 
     def stage(self, values: dict[str, Any]) -> None:
         """Make the next contents, where nobody else sees them. Private copies lie where their results are read."""

@@ -24,6 +24,11 @@ class Opened:
     fds: list[int]
     handles: bytes
 
+    @property
+    def outlives_mapping(self) -> bool:
+        """Must it stay for as long as the other process has it open?"""
+        return False
+
     def close(self) -> None:
         """Give the descriptors back; the mappings go with the tensors."""
         close_all(self.fds)
@@ -54,6 +59,10 @@ class _OpenedOnDevice(Opened):
     def __init__(self, cuda: Any, addresses: list[int], sizes: tuple[int, ...], handles: bytes, device: str) -> None:
         super().__init__([_tensor_at(a, size, device) for a, size in zip(addresses, sizes, strict=True)], [], handles)
         self._cuda, self._addresses = cuda, addresses
+
+    @property
+    def outlives_mapping(self) -> bool:
+        return True  # CUDA leaves undefined what a process sees of memory that its owner has freed
 
     def close(self) -> None:
         self.tensors = []

@@ -17,6 +17,7 @@ from fib_core.device.case import Case
 from fib_core.device.channel import Channel, close_all
 from fib_core.device.draw_bout import DrawBout
 from fib_core.device.faults import MachineFailure
+from fib_core.device.memory import Opened
 from fib_core.device.verdict import cheated
 from fib_core.errors import ContractError
 from schemas.definition import Definition
@@ -56,12 +57,14 @@ class Bench:
         self._options: dict[str, Any] = message["options"]
         self._cases = [Case(definition, workload, self._options) for workload in workloads]
         self._arena: Arena | None = None
+        self._lasting: list[Opened] = []
 
     def answer(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Reply to ``meet``, ``self_test`` or ``duel``."""
         if message["command"] == "meet":
             if self._arena is not None:
                 self._arena.close()
+            self._let_go()
             self._arena = Arena(fds[0], message["pid"])
             return {}
         close_all(fds)
@@ -95,13 +98,19 @@ class Bench:
         except ArenaGone:
             ended, body = "gone", {}
         finally:
-            bout.ground.close()
+            self._lasting += bout.ground.close()
         figures: dict[str, Any] = {"draws": None, "power": None, "coarse_power": None}
         if isinstance(bout, DrawBout):
             figures = {"draws": bout.draws, "power": bout.power, "coarse_power": bout.coarse_power}
         figures["first_ns"] = bout.first_ns
         figures |= {"times_ns": bout.times_ns, "second_ns": bout.second_ns, "spent_s": bout.spent_s}
         return body | figures | {"log": bout.log, "ended": ended}
+
+    def _let_go(self) -> None:
+        """Who had this memory open is gone."""
+        for opened in self._lasting:
+            opened.close()
+        self._lasting = []
 
     def _make_room(self, wanted: Case) -> None:
         """Inputs can be built again from the seed; keep them only while they fit."""

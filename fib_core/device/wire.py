@@ -51,7 +51,7 @@ class Answer:
     cupti_ns: int = 0
     """Negative: CUPTI is not there (-1), was blinded (-2), or dropped records (-3)."""
     kernels: int = 0
-    stray_kernels: int = 0
+    strays: int = 0
     """Kernels that ran between the last call and this one."""
     head_ns: int = 0
     tail_ns: int = 0

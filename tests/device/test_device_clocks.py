@@ -41,7 +41,7 @@ def test_slow_launches_are_not_the_kernels_time() -> None:
         ({"cupti_ns": -3}, "clock"),
         ({"cupti_ns": 0}, "clock"),
         ({"cupti_ns": 900_000, "event_ns": 900_000}, "clock"),
-        ({"stray_kernels": 1}, "hidden_time"),
+        ({"strays": 1}, "hidden_time"),
     ],
     ids=["a stream that nobody waits for", "trace taken away", "records lost", "no work", "longer than seen", "strays"],
 )
@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_named(changes: dict[str, int], rule: str) -> None:
 
 def test_kernels_before_the_first_call_are_the_imports() -> None:
     calls = _calls()
-    calls[0] = Exchange(replace(HONEST, stray_kernels=7), 0, 400_000)
+    calls[0] = Exchange(replace(HONEST, strays=7), 0, 400_000)
     assert device_clocks.suspicion(calls) is None
 
 

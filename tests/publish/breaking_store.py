@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from fib_core.errors import DeviceError
 from fib_core.ports import ObjectStore, StoredObject
 
-Hook = Callable[[int, str], None]
+Hook = Callable[[int, str, str], None]  # the number of the write from 1, its kind, its key
 
 
 class Around:
@@ -25,31 +25,31 @@ class Around:
         return self._inner.keys(prefix)
 
     def put_once(self, key: str, body: bytes) -> bool:
-        return self._write("put", lambda: self._inner.put_once(key, body))
+        return self._write("put", key, lambda: self._inner.put_once(key, body))
 
     def swap(self, key: str, body: bytes, expected_etag: str | None) -> str:
-        return self._write("swap", lambda: self._inner.swap(key, body, expected_etag))
+        return self._write("swap", key, lambda: self._inner.swap(key, body, expected_etag))
 
     def delete(self, key: str) -> None:
-        self._write("delete", lambda: self._inner.delete(key))
+        self._write("delete", key, lambda: self._inner.delete(key))
 
-    def _write(self, kind: str, work: Callable):
+    def _write(self, kind: str, key: str, work: Callable):
         self.writes += 1
         number = self.writes
-        self._before(number, kind)
+        self._before(number, kind, key)
         answer = work()
-        self._after(number, kind)
+        self._after(number, kind, key)
         return answer
 
 
-def nothing(number: int, kind: str) -> None:
+def nothing(number: int, kind: str, key: str) -> None:
     """Let it pass."""
 
 
 def dying(inner: ObjectStore, at: int, before: bool, die: Callable[[], None]) -> Around:
     """Calls ``die`` before or after its write number ``at``."""
 
-    def strike(number: int, kind: str) -> None:
+    def strike(number: int, kind: str, key: str) -> None:
         if number == at:
             die()
 
@@ -69,7 +69,7 @@ def interrupted(inner: ObjectStore, meanwhile: Callable[[], object], swap: int =
     """Somebody else acts just before that swap."""
     swaps: list[int] = []
 
-    def act(number: int, kind: str) -> None:
+    def act(number: int, kind: str, key: str) -> None:
         if kind == "swap":
             swaps.append(number)
             if len(swaps) == swap:

@@ -21,10 +21,11 @@ from fib_core.publish import Terms, publish
 from fib_core.runtime.proof import prove
 from schemas.canonical import canonical_bytes
 from schemas.publication import ChannelPointer
-from tests.publish.breaking_store import dying
-from tests.publish.material import SIGNER, at, made, put, save_definitions, whole
+from tests.publish.breaking_store import Around, nothing
+from tests.publish.material import SIGNER, Made, at, made, put, save_definitions, whole
 
 MORE_THAN_WRITES = 20
+POINTER = channel_key("dev")
 GRACE_S = 20  # a publication here takes less
 NOTICE_S = 120.0  # for the control's reader, which reads again and again: many times what one reading takes
 
@@ -84,23 +85,47 @@ def load_for_ever(url: str) -> None:
 
 
 def boundaries(url: str) -> dict[str, int]:
-    """Kill a publisher before and after each of its writes; every time the channel is whole, and the next one works."""
+    """Kill a publisher before and after each of its writes; every time the channel is whole, and the next one works.
+
+    How many writes one needs depends on the others: what a collection has marked meanwhile is taken back first. So the
+    killed publisher tells the key of its last write, and the swap of the pointer is struck by name as well.
+    """
     kills = moved = 0
-    for place in range(1, MORE_THAN_WRITES):
+    ended = {True: False, False: False}
+    for place in (*range(1, MORE_THAN_WRITES), POINTER):
         for before in (True, False):
             item, number = made(f"{place} {before}", fused=True), current(open_store(url), "dev").number
-            pid = in_child(lambda p=place, b=before, i=item: _publish(dying(open_store(url), p, b, killed_here), i))
-            code = code_of(pid)
+            code, last = _struck(url, place, before, item)
             if code == 0:
-                return {"kills": kills, "moved": moved}
+                assert place != POINTER, "no pointer was swapped"
+                ended[before] = True
+                continue
             assert code == -signal.SIGKILL, code
             kills += 1
-            store = open_store(url)
-            moved += whole(store, "dev").number - number
-            again = _publish(store, item)
-            assert again.number == number + 1
-            assert whole(store, "dev").index_digest == item[0].digest
-    raise AssertionError("there are more writes than this test thinks")
+            step = whole(open_store(url), "dev").number - number
+            assert step == (last == POINTER and not before), f"moved by {step}, killed at {last}, before it: {before}"
+            moved += step
+            assert _publish(open_store(url), item).number == number + 1
+            assert whole(open_store(url), "dev").index_digest == item[0].digest
+    assert all(ended.values()), "there are more writes than this test thinks"
+    return {"kills": kills, "moved": moved}
+
+
+def _struck(url: str, place: int | str, before: bool, item: Made) -> tuple[int, str]:
+    """Exit code of a publisher killed at that write (its number or its key), and the key of its last write."""
+    told, tell = os.pipe()
+
+    def die_at(number: int, kind: str, key: str) -> None:
+        os.write(tell, f"{key}\n".encode())
+        if place in (number, key):
+            killed_here()
+
+    hooks = (die_at, nothing) if before else (nothing, die_at)
+    pid = in_child(lambda: _publish(Around(open_store(url), *hooks), item))
+    os.close(tell)
+    with os.fdopen(told) as lines:
+        keys = lines.read().split()
+    return code_of(pid), keys[-1] if keys else ""
 
 
 def moments(url: str, count: int) -> dict[str, int]:

@@ -26,7 +26,7 @@ def test_killed_before_and_after_every_write_to_a_directory(tmp_path):
     found = run("boundaries", (tmp_path / "store").as_uri())
     assert found["problem"] == ""
     assert found["kills"] >= 14
-    assert found["moved"] == 1, "only the kill after the swap had moved the pointer"
+    assert found["moved"] >= 1, "the kill after the swap had moved the pointer"
     assert found["reads"] > 3
 
 
@@ -48,7 +48,7 @@ def test_killed_before_and_after_every_write_to_s3(server, request, use_server):
     found = run("boundaries", use_server(request.getfixturevalue(f"{server}_endpoint")))
     assert found["problem"] == ""
     assert found["kills"] >= 14
-    assert found["moved"] == 1
+    assert found["moved"] >= 1
 
 
 @pytest.mark.slow

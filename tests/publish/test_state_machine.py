@@ -78,7 +78,7 @@ class Model(RuleBasedStateMachine):
     def _publish_amid_a_collection(self, channel: str, number: int, hours: float, at: int) -> None:
         """Before any write; a publication takes less than a grace."""
 
-        def sweep(number: int, kind: str) -> None:
+        def sweep(number: int, kind: str, key: str) -> None:
             if number == at:
                 self.hours += hours
                 self._collect()

@@ -26,14 +26,16 @@ using namespace fib_clock;
 // Activity kinds and field offsets: the same in the headers of CUPTI 12.8, 13.0, 13.1, 13.3 and 13.5, for the newest
 // record of each kind.
 constexpr uint32_t kCopy = 1, kSet = 2, kKernel = 10, kPeerCopy = 22;
-constexpr size_t kStart = 16, kEnd = 24, kSetValue = 4, kKernelName = 104;
+constexpr size_t kStart = 16, kEnd = 24, kSetValue = 4, kCopyTarget = 6, kKernelName = 104;
+// Memory that the host reads: pageable, pinned, managed (of either kind).
+constexpr uint8_t kOfHost[] = {1, 2, 5, 7};
 
 constexpr int64_t kNoCupti = -1, kBlinded = -2, kDropped = -3;
 constexpr size_t kBufferBytes = 64 * 1024, kCanaryBytes = 16;
 
 struct Tally {  // what the device did in one span
   int64_t first = INT64_MAX, last = 0, busy_ns = 0, canary_start = 0, canary_end = 0;
-  int32_t kernels = 0, copies = 0, sets = 0;
+  int32_t kernels = 0, copies = 0, sets = 0, fetched = 0;
   std::set<std::string> names;
 };
 
@@ -86,6 +88,8 @@ void count(const uint8_t* record) {
   state.now.last = std::max(state.now.last, end);
   state.now.busy_ns += end - start;
   (kind == kKernel ? state.now.kernels : kind == kSet ? state.now.sets : state.now.copies) += 1;
+  const bool copy = kind == kCopy || kind == kPeerCopy;
+  state.now.fetched += copy && std::count(std::begin(kOfHost), std::end(kOfHost), record[kCopyTarget]) != 0;
   const char* name = kind == kKernel ? field<const char*>(record, kKernelName) : nullptr;
   if (name != nullptr) state.now.names.insert(name);
 }
@@ -212,13 +216,13 @@ FIB_EXPORT int fib_clock_end(void* stream, int64_t* event_ns, int64_t* cupti_ns,
 // More of the last timed call (`between` = 0) or of what ran since the call before it (1). `facts`: summed time of what
 // ran, time of the fill, host time from before the fill until the call returned (the events measure the device alone
 // where this is less than the fill's), kernels, copies, fills, and whether one of these began before the fill ended (was
-// not ordered after what came before the call). Times are in ns. `digest` is of the set of kernel names, in any order;
-// `names` gets them, a line each, as far as they fit.
-FIB_EXPORT int fib_clock_details(int between, int64_t facts[7], uint64_t* digest, char* names, size_t size) {
+// not ordered after what came before the call), and copies to the host. Times are in ns. `digest` is of the set of kernel
+// names, in any order; `names` gets them, a line each, as far as they fit.
+FIB_EXPORT int fib_clock_details(int between, int64_t facts[8], uint64_t* digest, char* names, size_t size) {
   if (!state.traced) return 1;
   const Tally& tally = between ? state.between : state.inside;
   const int64_t found[] = {tally.busy_ns, tally.canary_end - tally.canary_start, between ? 0 : state.launch_ns,
-                           tally.kernels, tally.copies, tally.sets, tally.first < tally.canary_end};
+                           tally.kernels, tally.copies, tally.sets, tally.first < tally.canary_end, tally.fetched};
   std::copy(std::begin(found), std::end(found), facts);
   *digest = 0;
   std::string lines;

@@ -13,13 +13,10 @@ struct IpcHandle { char bytes[64]; };
 struct CudaSide {
   int (*open)(unsigned long long* address, IpcHandle handle, unsigned int flags) = nullptr;
   int (*close)(unsigned long long address) = nullptr;
-  // Optional: keeps an address range from being handed out again.
-  int (*reserve)(unsigned long long* address, size_t bytes, size_t alignment, unsigned long long wanted,
-                 unsigned long long flags) = nullptr;
   int (*copy)(unsigned long long target, unsigned long long source, size_t bytes) = nullptr;
   int (*begin)(void* stream) = nullptr;
   int (*end)(void* stream, int64_t* event_ns, int64_t* cupti_ns, int64_t* host_ns, int32_t* kernels) = nullptr;
-  int (*details)(int between, int64_t facts[7], uint64_t* digest, char* names, size_t size) = nullptr;
+  int (*details)(int between, int64_t facts[8], uint64_t* digest, char* names, size_t size) = nullptr;
   int (*sync)() = nullptr;
   int index = -1;
 
@@ -32,7 +29,6 @@ struct CudaSide {
                take(cuda, "cuMemcpyDtoD_v2", &copy) && take(clocks, "fib_clock_begin", &begin) &&
                take(clocks, "fib_clock_end", &end) && take(clocks, "fib_clock_details", &details) &&
                take(clocks, "fib_clock_sync", &sync);
-    take(cuda, "cuMemAddressReserve", &reserve);
     if (all) index = device;
     return all;
   }

@@ -99,7 +99,7 @@ void Driver::leave() {
   held_.clear();
   if (cuda_.used()) {
     cuda_.sync();
-    static_.retire(cuda_);
+    static_.leave_open();
     fresh_.close(cuda_);
     output_.close(cuda_);
     return;

@@ -26,14 +26,8 @@ struct Region {
     if (base != nullptr) cuda.close(reinterpret_cast<unsigned long long>(base));
     base = nullptr;
   }
-  // As `retire` below, for memory of a device.
-  void retire(const CudaSide& cuda) {
-    constexpr size_t kGrain = size_t{2} << 20;
-    unsigned long long address = reinterpret_cast<unsigned long long>(base), kept = 0;
-    bool known = base != nullptr;
-    close(cuda);
-    if (known && cuda.reserve != nullptr) cuda.reserve(&kept, (bytes + kGrain - 1) / kGrain * kGrain, 0, address, 0);
-  }
+  // As `retire` below, for memory of a device: it stays open, and so do its addresses, until the process ends.
+  void leave_open() { base = nullptr; }
   void map(int fd, size_t size) {
     unmap();
     void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);

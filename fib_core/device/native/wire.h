@@ -62,7 +62,7 @@ struct Done {
   // By the clocks of a CUDA device (0 on the host): a pair of events, CUPTI's span, kernels in the call, and kernels
   // that ran between the last call and this one.
   int64_t event_ns, cupti_ns;
-  int32_t kernels, stray_kernels;
+  int32_t kernels, strays;
   char detail[kDetailBytes];
   // then `payload` bytes, then a 64-bit tag over everything before it
 };

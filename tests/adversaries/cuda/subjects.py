@@ -22,6 +22,7 @@ NOT_PORTED = {
     "c11_stale_recording.py": "reads host memory by address; cuda/cheats/c11_stale_graph.py is its twin",
     "c21_lazy_pages.py": "pages of the host that fault; a device has none",
     "c21_lazy_buffer.py": "pages of the host that fault; a device has none",
+    "c20_child_of_a_thread.py": "burns time of the host between calls, which no call on a device gains from",
     "c28_poisoned_expectation.py": "zeroes shared mappings, which on a CUDA host are the driver's registers",
     "c31_scales_static_weight.py": "writes host memory by address; cuda/cheats has its twin",
     "c32_alias_by_address.py": "writes host memory by address; cuda/cheats has its twin",

@@ -1,5 +1,6 @@
 // A stand-in for libcuda.so.1 and libcupti.so in one file: two kernels and one fill per timed call, on a made-up clock.
 // FAKE_CUPTI_VERSION sets the API version; FAKE_CUPTI_BLIND makes it forget the canary; FAKE_CUDA_BROKEN fails waiting.
+// FAKE_CUPTI_COPY adds a copy to memory of that kind.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -59,7 +60,9 @@ int cuptiActivityFlushAll(uint32_t) {
   put(buffer + kRecord, 10, 0, 1000, 3000, "second");
   put(buffer + 2 * kRecord, 10, 0, 2000, 5000, "first");
   put(buffer + 3 * kRecord, 2, canary + 1, 5500, 6000, nullptr);
-  take(nullptr, 0, buffer, size, 4 * kRecord);
+  const char* copy = std::getenv("FAKE_CUPTI_COPY");
+  if (copy != nullptr) put(buffer + 4 * kRecord, 1, std::atoi(copy) << 16, 5500, 6000, nullptr);
+  take(nullptr, 0, buffer, size, (copy != nullptr ? 5 : 4) * kRecord);
   return 0;
 }
 }

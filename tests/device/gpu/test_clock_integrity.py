@@ -51,7 +51,8 @@ for line in sys.stdin:
 class Server:
     def __init__(self, driver: Path, fakes: Path) -> None:
         command = [sys.executable, "-c", _SERVER, str(clock_beside(driver)), str(fakes / "libcupti.so")]
-        places = {"LD_LIBRARY_PATH": str(fakes), "PYTHONPATH": str(_HERE.parents[2])}
+        modules = os.pathsep.join([str(_HERE.parents[2]), os.environ.get("PYTHONPATH", "")])
+        places = {"LD_LIBRARY_PATH": str(fakes), "PYTHONPATH": modules}
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | places,
             start_new_session=True,

@@ -63,7 +63,7 @@ def test_the_span_is_first_start_to_last_end_without_the_canary(clock_library: P
     assert found["details"]["launch_ns"] <= found["reading"]["host_ns"]
     assert found["details"] | {"digest": 0, "launch_ns": 0} == {
         "busy_ns": 2000 + 3000 + 500, "fill_ns": 400, "launch_ns": 0, "digest": 0,
-        "kernels": 2, "copies": 0, "fills": 1, "early": False,
+        "kernels": 2, "copies": 0, "fills": 1, "early": False, "fetched": 0,
         "names": ["first", "second"],
     }  # fmt: skip
 
@@ -71,6 +71,14 @@ def test_the_span_is_first_start_to_last_end_without_the_canary(clock_library: P
 def test_work_that_began_before_the_fill_had_ended_is_told(clock_library: Path, fakes: Path) -> None:
     found = _trial(clock_library, fakes, str(fakes / "libcupti.so"), FAKE_CUPTI_EARLY="1")
     assert found["details"]["early"] is True
+
+
+@pytest.mark.parametrize(("memory", "fetched"), [("1", 1), ("2", 1), ("3", 0), ("4", 0), ("5", 1), ("6", 0), ("7", 1)])
+def test_a_copy_to_what_the_host_reads_is_told_from_one_to_the_device(
+    clock_library: Path, fakes: Path, memory: str, fetched: int
+) -> None:
+    found = _trial(clock_library, fakes, str(fakes / "libcupti.so"), FAKE_CUPTI_COPY=memory)
+    assert (found["details"]["copies"], found["details"]["fetched"]) == (1, fetched)
 
 
 def test_a_trace_without_the_canary_is_no_measurement(clock_library: Path, fakes: Path) -> None:
