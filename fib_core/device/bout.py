@@ -40,7 +40,7 @@ class Bout:
         self._exchanges: list[Exchange] = []
         self._turns: list[Turn] = []
         self._standings: list[Any] = []
-        self._review = Review(self.ground.output)
+        self._review = Review(self.ground.output, self.ground.frame)
         self._kept: tuple[int, Any] | None = None
         self.log = ""
         self.left = False
@@ -49,8 +49,7 @@ class Bout:
 
     def prepare(self) -> None:
         """What takes time, before the contestant's clock runs: expected outputs and memory."""
-        for index in sorted(set(self.case.calls)):
-            _ = self.case.limits(index) if self.case.samples else self.case.expected(index)
+        self.case.prepare()
         self.ground.open()
 
     def run(self, arena: Arena, limit_s: float) -> Verdict:
@@ -158,9 +157,9 @@ class Bout:
     def _looked_at(self, number: int, chosen: int, block: int, output_block: int) -> Verdict | None:
         """Inputs, red zones, values: in this order. On a device the bytes are kept, and judged with later calls'."""
         if self.ground.on_device:
-            signs = self.ground.signs_on_device(block, output_block, self._kept)
-            self._kept = output_block, self.ground.output_bytes(output_block)
-            self._review.add(number, chosen, signs, self._kept[1])
+            look = self.ground.look(block, output_block, self._kept)
+            self._kept = output_block, look.output
+            self._review.add(number, chosen, look)
             return self._review.verdict(self._valued) if self._review.full else None
         found = self.ground.signs(block, output_block)
         if found.mutated:

@@ -52,6 +52,11 @@ class Case:
         self._inputs.clear()
         self._source.forget()
 
+    def prepare(self) -> None:
+        """Build what every call will be compared with."""
+        for index in sorted(set(self.calls)):
+            _ = self.limits(index) if self.samples else self.expected(index)
+
     def inputs(self, index: int) -> dict[str, Any]:
         """Private, pristine inputs of one set."""
         if index not in self._inputs:

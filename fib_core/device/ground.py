@@ -12,6 +12,7 @@ import torch
 from fib_core.device import driver, regions, wire
 from fib_core.device.case import Case
 from fib_core.device.channel import close_all
+from fib_core.device.look import Frame, Look, Parts, look
 from fib_core.device.memory import Opened
 from schemas.workload import RandomInput
 
@@ -53,9 +54,10 @@ class Ground:
         self._staged_inputs = {slot.name: regions.view(self._written, slot) for slot in self.fresh.slots}
         self._staged_outputs = {slot.name: regions.view(self._clean, slot) for slot in self.output.slots}
         self._file: int | None = None
-        self._red = torch.zeros(self.output.total_bytes, dtype=torch.bool, device=self._memory.device)
+        red = torch.zeros(self.output.total_bytes, dtype=torch.bool, device=self._memory.device)
         for start, end in self.output.guards:
-            self._red[start:end] = True
+            red[start:end] = True
+        self.frame = Frame(self._clean, red)
 
     def open(self, output_blocks: int | None = None) -> None:
         """Make the regions; ``output_blocks`` overrides their number (draws need one a call)."""
@@ -69,7 +71,8 @@ class Ground:
         self._static, self._fresh, self._output = self._lasting.tensors + self._opened.tensors
         self._static.copy_(self._static_bytes)
         self._memory.settle()
-        self.packet = wire.setup(self._arguments(), self._outputs(), sizes, self._lasting.handles + self._opened.handles)
+        handles = self._lasting.handles + self._opened.handles
+        self.packet = wire.setup(self._arguments(), self._outputs(), sizes, handles)
 
     def close(self) -> list[Opened]:
         """Give the memory back, but for what is answered: that must stay until the contestant's process is gone.
@@ -127,24 +130,22 @@ class Ground:
         """Were inputs written, red zones overrun?"""
         size = self.output.total_bytes
         written = self._output[output_block * size :][: count * size].view(count, size)
+        fresh = self._at(self._fresh, self.fresh, block)
         if self.on_device:
-            return Signs(*self.signs_on_device(block, output_block, None, count)[:2].tolist())
+            overrun = bool(((written != self._clean) & self.frame.red).any())
+            return Signs(bool((fresh != self._written).any()), overrun)
         overrun = any(
             not torch.equal(written[:, start:end], self._clean[start:end].expand(count, -1))
             for start, end in self.output.guards
         )
-        return Signs(not regions.same_bytes(self._at(self._fresh, self.fresh, block), self._written), overrun)
+        return Signs(not regions.same_bytes(fresh, self._written), overrun)
 
-    def signs_on_device(
-        self, block: int, output_block: int, kept: tuple[int, Any] | None, count: int = 1
-    ) -> Any:
-        """The same, and whether the last output changed, as three truth values that nobody waits for yet."""
-        size = self.output.total_bytes
-        written = self._output[output_block * size :][: count * size].view(count, size)
-        looks = [(self._at(self._fresh, self.fresh, block) != self._written).any()]
-        looks.append(((written != self._clean) & self._red).any())
-        looks.append((self._at(self._output, self.output, kept[0]) != kept[1]).any() if kept else ~self._red[0])
-        return torch.stack(looks)
+    def look(self, block: int, output_block: int, kept: tuple[int, Any] | None) -> Look:
+        """Of a device: everything that a verdict needs of this call, and of what ``kept`` was copied from before."""
+        output = self._at(self._output, self.output, output_block)
+        before, then = (self._at(self._output, self.output, kept[0]), kept[1]) if kept else (output, output)
+        fresh = self._at(self._fresh, self.fresh, block)
+        return look(Parts(fresh, self._written, output, before, then), self.frame)
 
     def mutated(self, block: int) -> str | None:
         """Name of a fresh input that was written to, or "red zone"."""

@@ -31,7 +31,7 @@ class Row:
     copies: int = 1  # entries of the same file in one visit
     bystander: str | None = None  # an honest entry of the same visit, which must pass
     spoils_visit: bool = False  # may also end as a fault of the machine, which is nobody's pass
-    language: Literal["python", "cpp"] = "python"
+    language: Literal["python", "cpp", "cuda"] = "python"
 
 
 def outcomes(status: Status, *rules: str) -> frozenset[Outcome]:

@@ -149,7 +149,9 @@ def _settled(peer: Body | None) -> bool:
 
 
 def _for_peer(subject: Subject) -> bool:
-    """On the host only what is about values, in Python."""
+    """On the host only what is about values; nowhere what needs a compiler."""
+    if subject.entry.language in ("cpp", "cuda"):
+        return False
     if subject.origin != "cpu":
         return True
     name = subject.row.id if subject.row else "honest"
@@ -171,7 +173,7 @@ def row_of(judged: Judged) -> Body:
         "claim": row.claim if row else "passes", "definition": subject.entry.definition,
         "true_us": row.true_us if row else None, "outcome": judged.outcome,
         "ours": {"verdicts": verdicts, "reason": judged.fault or (failed[0] if failed else "")},
-        "static": reading(subject.entry.source) if subject.entry.language != "cpp" else None,
+        "static": reading(subject.entry.source) if subject.entry.language in ("python", "triton") else None,
     }  # fmt: skip
 
 

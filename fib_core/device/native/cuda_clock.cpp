@@ -13,31 +13,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "cuda_functions.h"
+#include "cuda_trace.h"
 
 namespace {
 
 using namespace fib_clock;
 
-// Activity kinds and field offsets: the same in the headers of CUPTI 12.8, 13.0, 13.1, 13.3 and 13.5, for the newest
-// record of each kind.
-constexpr uint32_t kCopy = 1, kSet = 2, kKernel = 10, kPeerCopy = 22;
-constexpr size_t kStart = 16, kEnd = 24, kSetValue = 4, kCopyTarget = 6, kKernelName = 104;
-// Memory that the host reads: pageable, pinned, managed (of either kind).
-constexpr uint8_t kOfHost[] = {1, 2, 5, 7};
-
 constexpr int64_t kNoCupti = -1, kBlinded = -2, kDropped = -3;
 constexpr size_t kBufferBytes = 64 * 1024, kCanaryBytes = 16;
-
-struct Tally {  // what the device did in one span
-  int64_t first = INT64_MAX, last = 0, busy_ns = 0, canary_start = 0, canary_end = 0;
-  int32_t kernels = 0, copies = 0, sets = 0, fetched = 0;
-  std::set<std::string> names;
-};
 
 struct State {
   bool traced = false;
@@ -48,17 +35,12 @@ struct State {
   int64_t host_start_ns = 0, launch_ns = 0;
   std::mutex mutex;  // CUPTI hands buffers over from a thread of its own
   std::vector<uint8_t*> spare;
-  Tally now, inside, between;
+  std::vector<Record> records;
+  int64_t canary_start = 0, canary_end = 0;
+  Tally inside, between;
 };
 
 State state;
-
-template <typename T>
-T field(const uint8_t* record, size_t offset) {
-  T value;
-  std::memcpy(&value, record + offset, sizeof value);
-  return value;
-}
 
 int64_t host_ns() {
   timespec time{};
@@ -75,37 +57,37 @@ void give_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
   *max_records = 0;  // as many as fit
 }
 
-void count(const uint8_t* record) {
+void keep(const uint8_t* record) {
   const auto kind = field<uint32_t>(record, 0);
-  if (kind == kSet && field<uint32_t>(record, kSetValue) == state.canary && state.now.canary_end == 0) {
-    state.now.canary_start = field<int64_t>(record, kStart);
-    state.now.canary_end = field<int64_t>(record, kEnd);
-    return;
-  }
   if (kind != kKernel && kind != kCopy && kind != kPeerCopy && kind != kSet) return;
   const auto start = field<int64_t>(record, kStart), end = field<int64_t>(record, kEnd);
-  state.now.first = std::min(state.now.first, start);
-  state.now.last = std::max(state.now.last, end);
-  state.now.busy_ns += end - start;
-  (kind == kKernel ? state.now.kernels : kind == kSet ? state.now.sets : state.now.copies) += 1;
+  if (kind == kSet && field<uint32_t>(record, kSetValue) == state.canary && state.canary_end == 0) {
+    state.canary_start = start, state.canary_end = end;
+    return;
+  }
   const bool copy = kind == kCopy || kind == kPeerCopy;
-  state.now.fetched += copy && std::count(std::begin(kOfHost), std::end(kOfHost), record[kCopyTarget]) != 0;
+  const bool to_host = copy && std::count(std::begin(kOfHost), std::end(kOfHost), record[kCopyTarget]) != 0;
   const char* name = kind == kKernel ? field<const char*>(record, kKernelName) : nullptr;
-  if (name != nullptr) state.now.names.insert(name);
+  state.records.push_back({kind, start, end, to_host, name != nullptr ? name : ""});
 }
 
 void take_buffer(Handle, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   std::lock_guard<std::mutex> hold(state.mutex);
   uint8_t* record = nullptr;
-  while (valid > 0 && table.cupti.next(buffer, valid, &record) == 0) count(record);
+  while (valid > 0 && table.cupti.next(buffer, valid, &record) == 0) keep(record);
   state.spare.push_back(buffer);
 }
 
-void collect(Tally* into) {  // everything that CUPTI knows by now; the device must be idle
+// Everything that CUPTI knows by now, parted by the fill: the device was idle before it. The device must be idle again.
+void collect() {
   table.cupti.flush(0);
   std::lock_guard<std::mutex> hold(state.mutex);
-  *into = std::move(state.now);
-  state.now = Tally{};
+  state.inside = state.between = Tally{};
+  for (const Record& one : state.records) {
+    const bool before = state.canary_end != 0 && one.end <= state.canary_start;
+    add(one, before ? &state.between : &state.inside);
+  }
+  state.records.clear();
 }
 
 uint64_t hash(const std::string& text) {  // FNV-1a
@@ -145,7 +127,7 @@ int64_t cupti_span_ns() {
   if (!state.traced) return kNoCupti;
   size_t dropped = 0;
   if (table.cupti.dropped(nullptr, 0, &dropped) == 0 && dropped > 0) return kDropped;
-  if (state.inside.canary_end == 0) return kBlinded;
+  if (state.canary_end == 0) return kBlinded;
   return state.inside.last == 0 ? 0 : state.inside.last - state.inside.first;
 }
 
@@ -182,10 +164,8 @@ FIB_EXPORT int fib_clock_begin(void* stream) {
   const Driver& cuda = table.cuda;
   if (int code = cuda.context_set(state.context)) return code;
   if (int code = cuda.synchronize()) return code;
-  if (state.traced) {
-    enable_kinds();  // in case somebody switched one off
-    collect(&state.between);
-  }
+  if (state.traced) enable_kinds();  // in case somebody switched one off
+  state.canary_start = state.canary_end = 0;
   // The fill's value is secret and must be in the trace at the end: otherwise somebody took the trace away.
   if (getrandom(&state.canary, sizeof state.canary, 0) != sizeof state.canary) return -1;
   state.host_start_ns = host_ns();
@@ -207,7 +187,7 @@ FIB_EXPORT int fib_clock_end(void* stream, int64_t* event_ns, int64_t* cupti_ns,
   float elapsed_ms = 0;
   if (int code = cuda.event_elapsed_ms(&elapsed_ms, state.start, state.stop)) return code;
   *event_ns = static_cast<int64_t>(static_cast<double>(elapsed_ms) * 1e6);
-  if (state.traced) collect(&state.inside);
+  if (state.traced) collect();
   *cupti_ns = cupti_span_ns();
   *kernels = state.traced ? state.inside.kernels : -1;
   return 0;
@@ -221,8 +201,8 @@ FIB_EXPORT int fib_clock_end(void* stream, int64_t* event_ns, int64_t* cupti_ns,
 FIB_EXPORT int fib_clock_details(int between, int64_t facts[8], uint64_t* digest, char* names, size_t size) {
   if (!state.traced) return 1;
   const Tally& tally = between ? state.between : state.inside;
-  const int64_t found[] = {tally.busy_ns, tally.canary_end - tally.canary_start, between ? 0 : state.launch_ns,
-                           tally.kernels, tally.copies, tally.sets, tally.first < tally.canary_end, tally.fetched};
+  const int64_t found[] = {tally.busy_ns, between ? 0 : state.canary_end - state.canary_start, between ? 0 : state.launch_ns,
+                           tally.kernels, tally.copies, tally.sets, tally.first < state.canary_end, tally.fetched};
   std::copy(std::begin(found), std::end(found), facts);
   *digest = 0;
   std::string lines;

@@ -127,9 +127,10 @@ def request(definition: str, entries: list[Entry], seed: str, hardware: str) -> 
 
 def solution(entry: Entry, name: str) -> Solution:
     """An entry in the public schema, for a CUDA device."""
+    file = "kernel.cu" if entry.language == "cuda" else "kernel.py"
     spec = {
-        "language": entry.language, "target_hardware": ["cuda"], "entry_point": f"kernel.py::{entry.symbol}",
+        "language": entry.language, "target_hardware": ["cuda"], "entry_point": f"{file}::{entry.symbol}",
         "destination_passing_style": entry.destination_passing,
     }  # fmt: skip
     body = {"name": name, "definition": entry.definition, "author": "anybody", "spec": spec}
-    return Solution.model_validate(body | {"sources": [{"path": "kernel.py", "content": entry.source}]})
+    return Solution.model_validate(body | {"sources": [{"path": file, "content": entry.source}]})

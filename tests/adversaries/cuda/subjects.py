@@ -76,7 +76,7 @@ def bystander_of(subject: Subject) -> Entry | None:
 
 
 def _own_cheat(row: Row) -> Subject:
-    entry = Entry((HERE / "cheats" / row.file).read_text(), row.definition, "python", row.destination_passing)
+    entry = Entry((HERE / "cheats" / row.file).read_text(), row.definition, row.language, row.destination_passing)
     return Subject(row.file, "cuda", row.title, entry, row)
 
 

@@ -33,7 +33,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Details:
-    """What the device did: summed time, the clock's own fill, kernels, copies (``fetched``: to the host), fills, names."""
+    """What the device did: summed time, the clock's own fill, kernels, copies, fills, copies to the host, names."""
 
     busy_ns: int
     fill_ns: int

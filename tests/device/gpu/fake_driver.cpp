@@ -1,6 +1,7 @@
 // A stand-in for libcuda.so.1 and libcupti.so in one file: two kernels and one fill per timed call, on a made-up clock.
 // FAKE_CUPTI_VERSION sets the API version; FAKE_CUPTI_BLIND makes it forget the canary; FAKE_CUDA_BROKEN fails waiting.
-// FAKE_CUPTI_COPY adds a copy to memory of that kind.
+// FAKE_CUPTI_COPY adds a copy to memory of that kind; FAKE_CUPTI_STRAY starts the first kernel that early and ends it
+// before the canary.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -57,7 +58,8 @@ int cuptiActivityFlushAll(uint32_t) {
   give(&buffer, &size, &most);
   const bool blind = std::getenv("FAKE_CUPTI_BLIND") != nullptr;
   put(buffer, blind ? 99 : 2, canary, 500, std::getenv("FAKE_CUPTI_EARLY") != nullptr ? 1500 : 900, nullptr);
-  put(buffer + kRecord, 10, 0, 1000, 3000, "second");
+  const char* stray = std::getenv("FAKE_CUPTI_STRAY");
+  put(buffer + kRecord, 10, 0, stray != nullptr ? std::atoi(stray) : 1000, stray != nullptr ? 450 : 3000, "second");
   put(buffer + 2 * kRecord, 10, 0, 2000, 5000, "first");
   put(buffer + 3 * kRecord, 2, canary + 1, 5500, 6000, nullptr);
   const char* copy = std::getenv("FAKE_CUPTI_COPY");

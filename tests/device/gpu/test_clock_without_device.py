@@ -21,7 +21,8 @@ clock = Clock(Path(sys.argv[1]))
 said = [clock.init(Path(sys.argv[2]) if sys.argv[2] else None), clock.open(int(sys.argv[3]))]
 reading = clock.time(lambda: None) if said[1][0] >= 0 else None
 details = clock.details().__dict__ if said[1][0] == 0 and reading.code == 0 else None
-print(json.dumps({"said": said, "reading": reading and reading.__dict__, "details": details}))
+between = clock.details(between=True).__dict__ if details else None
+print(json.dumps({"said": said, "reading": reading and reading.__dict__, "details": details, "between": between}))
 """
 
 
@@ -79,6 +80,14 @@ def test_a_copy_to_what_the_host_reads_is_told_from_one_to_the_device(
 ) -> None:
     found = _trial(clock_library, fakes, str(fakes / "libcupti.so"), FAKE_CUPTI_COPY=memory)
     assert (found["details"]["copies"], found["details"]["fetched"]) == (1, fetched)
+
+
+def test_what_ended_before_the_fill_began_is_no_part_of_the_call(clock_library: Path, fakes: Path) -> None:
+    found = _trial(clock_library, fakes, str(fakes / "libcupti.so"), FAKE_CUPTI_STRAY="100")
+    assert (found["reading"]["kernels"], found["reading"]["cupti_ns"]) == (1, 6000 - 2000)
+    assert (found["between"]["kernels"], found["between"]["busy_ns"], found["between"]["names"]) == (1, 350, ["second"])
+    honest = _trial(clock_library, fakes, str(fakes / "libcupti.so"))["between"]
+    assert (honest["kernels"], honest["busy_ns"], honest["names"]) == (0, 0, [])
 
 
 def test_a_trace_without_the_canary_is_no_measurement(clock_library: Path, fakes: Path) -> None:
