@@ -12,6 +12,7 @@ import torch
 from schemas.numerics import OutputRule
 
 _BLOCK = 1 << 15  # elements: four fp64 buffers of a block fit a core's L2
+_BLOCK_ON_DEVICE = 1 << 24  # there a block costs some launches and waits, and 128 MiB a buffer are little
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def rms(expected: Any, rule: OutputRule) -> float:
     if rule.kind == "lse":
         return 1.0
     squares, count = 0.0, 0
-    for block in expected.reshape(-1).split(_BLOCK):
+    for block in _blocks(expected):
         wide = block.to(torch.float64)
         part = float(torch.dot(wide, wide))
         if not math.isfinite(part):
@@ -40,6 +41,10 @@ def rms(expected: Any, rule: OutputRule) -> float:
             part = float(torch.dot(wide, wide))
         squares, count = squares + part, count + wide.numel()
     return math.sqrt(squares / count) if count else 0.0
+
+
+def _blocks(values: Any) -> Any:
+    return values.reshape(-1).split(_BLOCK if values.device.type == "cpu" else _BLOCK_ON_DEVICE)
 
 
 def tolerance_of(expected: Any, rule: OutputRule, scale: float) -> Any:
@@ -51,7 +56,7 @@ def scan(actual: Any, expected: Any, rule: OutputRule, scale: float) -> Scan:
     """Blockwise figures; ``scale`` is :func:`rms` of the reference."""
     total = expected.numel()
     sums = _Sums()
-    for ours, theirs in zip(actual.reshape(-1).split(_BLOCK), expected.reshape(-1).split(_BLOCK), strict=True):
+    for ours, theirs in zip(_blocks(actual), _blocks(expected), strict=True):
         if total and not sums.add(ours.to(torch.float64), theirs.to(torch.float64), rule, scale):
             return Scan(False, total)
     frobenius = math.sqrt(sums.errors) / (math.sqrt(sums.squares) or math.inf) if rule.kind == "low_precision" else 0.0

@@ -76,7 +76,7 @@ def cuda_form(percent: int, folder: Path, change: Callable[[str], str] = str) ->
     dozens = TERMS // DOZEN
 
     def entry(x: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
-        run(x.data_ptr(), weight.data_ptr(), out.data_ptr(), x.shape[0], dozens, dozens * percent // 100)
+        run(x.data_ptr(), weight.data_ptr(), out.data_ptr(), x.shape[0], dozens, 1 + dozens * percent // 100)
 
     return entry
 

@@ -18,7 +18,7 @@ from schemas.definition import Definition
 from schemas.solution import Solution
 from tests.starter.forms import CALIBRATION, COLUMNS, TERMS, Form, cuda_form, filled, made_by, triton_form
 
-SHARES = {0: 0, 2: 24, 5: 60}
+SHARES = {0: 12, 2: 36, 5: 72}
 H200 = nvidia.Gpu(0, "GPU-1", "NVIDIA H200", (9, 0), "580.0", 1, 0, None, 1980.0)
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
 both = pytest.mark.parametrize("make_form", [triton_form, cuda_form], ids=["triton", "cuda"])

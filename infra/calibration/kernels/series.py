@@ -1,7 +1,8 @@
 """out = weight * (1 + t + t^2 + ... + t^(TERMS - 1)) with t = x / (1 + |x|): the Triton form of ``series.cuh``.
 
 A fixed grid of programs, each through its own rows one after the other, two warps a program, one value a lane.
-``REDO_PERCENT`` of every row's terms are added up twice; how many is an argument, so that both forms are the same code.
+``REDO_PERCENT`` of every row's terms, and a dozen more, are added up twice; how many is an argument and never none, so that
+both forms are the same instructions.
 """
 
 import triton
@@ -38,7 +39,7 @@ def series_rows(
 
 def run(x, weight, out):
     dozens = TERMS // DOZEN
-    again = dozens * REDO_PERCENT // 100
+    again = 1 + dozens * REDO_PERCENT // 100
     grid = (ROWS_AT_ONCE * COLUMNS // BLOCK,)
     series_rows[grid](
         x, weight, out, x.shape[0], dozens, again, COLUMNS, BLOCK, ROWS_AT_ONCE, DOZEN, num_warps=WARPS, num_stages=1
