@@ -89,6 +89,22 @@ def report(decisions: Sequence[Decision]) -> Row:
     }
 
 
+def merged(runs: Sequence[Row]) -> Row:
+    """Reports of several homes (machines, or kernels that changed): decisions added up, power left to each run.
+
+    What a program was really slowed by is a matter of its kernels, so shares found are no sum.
+    """
+    equal = _added([run["aa_candidate"] for run in runs])
+    control = {unit: _added([run["control"][unit] for run in runs]) for unit in ("keys", "contests")}
+    verdicts = sum((Counter(run["verdicts"]["total"]) for run in runs), Counter())
+    totals = {"decisions": sum(run["decisions"] for run in runs), "contests": sum(run["contests"] for run in runs)}
+    return totals | {"verdicts": dict(verdicts), "control": control, "aa_candidate": equal, "runs": list(runs)}
+
+
+def _added(rows: Sequence[Row]) -> Row:
+    return share(sum(row["count"] for row in rows), sum(row["of"] for row in rows))
+
+
 def _verdicts(decisions: Sequence[Decision]) -> Row:
     total = Counter(item.verdict for item in decisions)
     each = {name: Counter(item.verdict for item in decisions if variant_of(item) == name) for name in VARIANTS}

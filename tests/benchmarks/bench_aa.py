@@ -10,6 +10,7 @@ After a change of the decision rule take a new home: decisions of both rules wou
 
     make bench NAME=aa                               16 minutes; call tests/benchmarks/bench_aa.py --minutes 5 for less
     ... --report-only --json                         counts again, measures nothing
+    ... --merge A.json B.json                        adds reports of several homes up
     ... --dataset infra/calibration/data_cuda --env FIB_DEVICE=cuda:0 [--definition NAME ...]     a CUDA device
 
 Calls with disjoint --definition lists may share a home (Triton compiles in every fresh process, so its contests take
@@ -116,18 +117,37 @@ def main() -> None:
     parser.add_argument("--home", type=Path, default=ROOT / "build" / "aa")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="for the slices (repeat)")
     parser.add_argument("--report-only", action="store_true", help="count what the store holds, measure nothing")
+    parser.add_argument("--merge", nargs="+", type=Path, metavar="REPORT", help="add up reports of several homes")
     parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench" / "aa.json")
     given = parser.parse_args()
+    result = merge(given.merge) if given.merge else measure(given)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if given.json:
+        print(json.dumps(result, indent=1))
+    else:
+        for run in result.get("runs", [result]):
+            show(run)
+
+
+def merge(paths: list[Path]) -> dict[str, Any]:
+    """One report of several; control and equal candidate are printed at once."""
+    result = {"benchmark": "aa"} | aa_report.merged([json.loads(path.read_text(encoding="utf-8")) for path in paths])
+    print(f"{result['decisions']} decisions of {result['contests']} contests: {result['verdicts']}", file=sys.stderr)
+    print(f"control promoted    {_text(result['control']['keys'])}", file=sys.stderr)
+    print(f"A/A candidate       {_text(result['aa_candidate'])}", file=sys.stderr)
+    return result
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    """Slices, then what their store holds."""
     slices = [] if given.report_only else accumulate(given)
     store = open_store(str(given.home / "store"))
     decisions = aa_report.decisions_of(store)
     how = {"command": " ".join(command(given, 60 * given.slice_minutes)[3:]), "extra_environment": given.env}
     place = {"environment": aa_report.environment_of(store, decisions), "slices_of_this_call": slices}
-    result = {"benchmark": "aa"} | how | place | aa_report.report(decisions)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=1)) if given.json else show(result)
+    return {"benchmark": "aa"} | how | place | aa_report.report(decisions)
 
 
 if __name__ == "__main__":
