@@ -19,6 +19,8 @@ from schemas.definition import Definition
 from schemas.workload import RandomInput, SafetensorsInput, ScalarInput, StructuredInput, Workload
 
 _ROPE_BASE = 1e4
+_NORMAL = (None, "normal")
+_THIRDS = 3
 _SPREAD_MIN, _SPREAD_MAX = 1 << 12, 1 << 18  # elements beyond a tensor's own from which its window may start
 
 
@@ -40,7 +42,8 @@ class InputSource:
 
     Random tensors of later sets are mixed from two windows into one secret pool, at secret places and in secret shares:
     no element comes again, at the price of two copies. (One window alone shows the elements of earlier ones once more,
-    shifted: who keeps results element by element need not compute them.) Rebuilt page tables are drawn anew.
+    shifted: who keeps results element by element need not compute them.) Rows of normal contents have secret scales of
+    their own: the mean square of a long row is else known before it is read. Rebuilt page tables are drawn anew.
     """
 
     def __init__(
@@ -103,7 +106,8 @@ class InputSource:
         if name not in self._pools:
             generator = torch.Generator(self._device).manual_seed(self._secret(name))
             self._pools[name] = torch.randn(count + spread, generator=generator, device=self._device)
-        return shaped(self._mixed(name, index, count, spread).reshape(shape), distribution, dtype)
+        noise = self._mixed(name, index, count, spread).reshape(shape)
+        return shaped(self._uneven(noise, name, index) if distribution in _NORMAL else noise, distribution, dtype)
 
     def _mixed(self, name: str, index: int, count: int, spread: int) -> Any:
         """Two windows in shares whose squares add up to one, so that the sum is standard normal again."""
@@ -113,6 +117,20 @@ class InputSource:
         other = (start + 1 + self._secret(name, index, "other") % (spread - 1)) % spread
         angle = math.pi * (0.125 + 0.25 * self._secret(name, index, "share") / 2**63)
         return (pool[start : start + count] * math.cos(angle)).add_(pool[other : other + count], alpha=math.sin(angle))
+
+    def _uneven(self, noise: Any, name: str, index: int) -> Any:
+        """Rows (all but the last axis) times secret numbers between 0.5 and 1.5.
+
+        The first row's is in another third of that range in each of three sets, so that a single row is uneven too.
+        """
+        group, place = divmod(index, _THIRDS)
+        turn = self._secret(name, group, "turn")
+        third = (turn + (1 + turn // _THIRDS % 2) * place) % _THIRDS
+        generator = torch.Generator(self._device).manual_seed(self._secret(name, index, "rows"))
+        scales = torch.rand((*noise.shape[:-1], 1), generator=generator, device=self._device)
+        scales.view(-1)[:1] = (scales.view(-1)[:1] + third) / _THIRDS
+        scales += 0.5
+        return noise.mul_(scales) if index else noise * scales
 
     def _start(self, name: str, index: int, spread: int) -> int:
         """Where in the pool a set begins: secret, and no two sets alike. Equal contents would serve who remembers."""

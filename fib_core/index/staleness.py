@@ -13,10 +13,10 @@ from schemas.base import Digest
 from schemas.canonical import short
 from schemas.index import IndexEntry, KeyEvidence
 
-POLICY_VERSION = 2
+POLICY_VERSION = 3
 """Version of how times are taken and decisions made. Raise it when earlier confirmations stop counting.
 
-1: the inputs of a call on the host lay in place before the order. 2: the driver puts them there.
+1: the inputs of a call on the host lay in place before the order. 2: the driver puts them there. 3: rows have scales.
 """
 
 Cause = Literal["solution", "definition", "library", "driver", "policy"]

@@ -84,8 +84,20 @@ GELU = _definition(
     ({"x": (["M", "C"], "float32")}, {"out": (["M", "C"], "float32")}),
     reference="import torch\n\ndef run(x):\n    return torch.nn.functional.gelu(x)\n",
 )  # fmt: skip
+WIDE = _definition(
+    "wide_norm", "rmsnorm", {"M": None, "H": 8192},
+    ({"x": (["M", "H"], "bfloat16"), "weight": (["H"], "bfloat16")}, {"out": (["M", "H"], "bfloat16")}),
+    reference="""
+import torch
 
-DEFINITIONS = {one.name: one for one in (LINEAR, NORM, SOFTMAX, LSE, FUSED, POOL, COARSE, SAMPLE, GELU)}
+def run(x, weight):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6) * weight).to(x.dtype)
+""",
+    static=["weight"],
+)  # fmt: skip
+
+DEFINITIONS = {one.name: one for one in (LINEAR, NORM, SOFTMAX, LSE, FUSED, POOL, COARSE, SAMPLE, GELU, WIDE)}
 
 _RAGGED = ([5, 0, 9, 2], [1, 1, 12, 3, 7])
 
@@ -115,6 +127,7 @@ WORKLOADS = {
     "ragged_sum": tuple(_ragged(lengths) for lengths in _RAGGED),
     "coarse_linear": (_workload(COARSE, M=32), _workload(COARSE, M=48)),
     "gelu": (_workload(GELU, M=64), _workload(GELU, M=48)),
+    "wide_norm": (_workload(WIDE, M=4), _workload(WIDE, M=1)),
     "top_k_sampling": (_sampling([5, 20]), _sampling([8, 3, 64])),
 }
 DRAWS = {"top_k_sampling": 3000}

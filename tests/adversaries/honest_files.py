@@ -37,5 +37,6 @@ HONEST = {
     "h33_ring_of_buffers.py": "linear",
     "h34_alarm_guard.py": "linear",
     "h35_spinning_worker.cc": "linear",
+    "h36_wide_norm.py": "wide_norm",
 }
 DESTINATION_PASSING = {"h11_static_buffers.cc", "h24_shape_caches.py", "h35_spinning_worker.cc"}
