@@ -13,20 +13,25 @@ from fib_core.device.arena import Exchange
 _EVENT_SLACK_NS = 6_000
 _EVENT_SHARE = 0.15
 _LAUNCH_NS = 500_000
+# After the last launch an honest call only returns; a host that goes on working then has taken the work over.
+_RETURN_NS = 100_000
 _ABSENT, _BLINDED, _DROPPED = -1, -2, -3
 
 
 def primary_ns(answer: wire.Answer, timer: str = "cupti") -> int:
     """The time of a call by the timer that the Job names; the host's, where the host did the work.
 
-    Launching takes an honest call up to some hundreds of microseconds more than the device works. Events that saw more
-    than launching and CUPTI's record explain (a record that shows only a part) count instead of the record.
+    Launching takes an honest call up to some hundreds of microseconds more than the device works; returning, when the
+    device is idle again, far less. Events that saw more than launching and CUPTI's record explain (a record that shows
+    only a part) count instead of the record.
     """
     by_device = answer.cupti_ns if timer == "cupti" else answer.event_ns
     if answer.elapsed_ns > by_device + _LAUNCH_NS:
         return answer.elapsed_ns
     explained = by_device * (1 + _EVENT_SHARE) + answer.elapsed_ns + _EVENT_SLACK_NS
-    return answer.event_ns if answer.event_ns > explained else by_device
+    if answer.event_ns > explained:
+        return answer.event_ns
+    return by_device + (max(answer.idle_ns - _RETURN_NS, 0) if timer == "cupti" else 0)
 
 
 def missing(exchanges: Sequence[Exchange], timer: str) -> str | None:

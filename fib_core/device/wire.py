@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 5
+VERSION = 6
 DIMS_MAX = 8
 TENSORS_MAX = 48
 DETAIL_BYTES = 256
@@ -30,7 +30,7 @@ _INDEX = {name: index for index, name in enumerate(DTYPES)}
 _TENSOR = struct.Struct(f"<4BIQ{DIMS_MAX}q{DIMS_MAX}qQ")
 _HEAD = struct.Struct(f"<4I3Q{HANDLE_BYTES}s")
 _ORDER = struct.Struct("<4I7Q")
-_ANSWER = struct.Struct(f"<4I5Q4I2q2i{DETAIL_BYTES}s")
+_ANSWER = struct.Struct(f"<4I5Q4I3q2i{DETAIL_BYTES}s")
 _TAG = struct.Struct("<Q")
 
 
@@ -50,9 +50,11 @@ class Answer:
     event_ns: int = 0
     cupti_ns: int = 0
     """Negative: CUPTI is not there (-1), was blinded (-2), or dropped records (-3)."""
+    idle_ns: int = 0
+    """From the end of the device's last work in the call to the event that ends it."""
     kernels: int = 0
     strays: int = 0
-    """Kernels that ran between the last call and this one."""
+    """Kernels, and copies to the host, between the last call and this one."""
     head_ns: int = 0
     tail_ns: int = 0
     """Of the last call: from the order, or from when its inputs came, to its start; from its end to the answer, less
@@ -117,12 +119,12 @@ def parse_answer(body: bytes) -> Answer | None:
     if len(body) < _ANSWER.size:
         return None
     kind, result, call, made, elapsed, head, tail, digest, own, *more = _ANSWER.unpack_from(body)
-    changed, problem, output, size, event, cupti, kernels, stray, detail = more
+    changed, problem, output, size, event, cupti, idle, kernels, stray, detail = more
     payload = body[_ANSWER.size :]
     if kind != _DONE or size != len(payload):
         return None
     text = detail.split(b"\0", 1)[0].decode(errors="replace")
-    clocks = event, cupti, kernels, stray, head, tail, own, digest
+    clocks = event, cupti, idle, kernels, stray, head, tail, own, digest
     return Answer(result, call, made, elapsed, bool(changed), problem, output, text, payload, *clocks)
 
 

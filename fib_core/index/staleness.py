@@ -16,7 +16,8 @@ from schemas.index import IndexEntry, KeyEvidence
 POLICY_VERSION = 3
 """Version of how times are taken and decisions made. Raise it when earlier confirmations stop counting.
 
-1: the inputs of a call on the host lay in place before the order. 2: the driver puts them there. 3: rows have scales.
+1: the inputs of a call on the host lay in place before the order. 2: the driver puts them there. 3: rows have scales,
+and a device that is idle at the end of a call is counted.
 """
 
 Cause = Literal["solution", "definition", "library", "driver", "policy"]

@@ -24,6 +24,13 @@ def test_work_that_the_host_did_is_charged_to_the_call() -> None:
     assert device_clocks.primary_ns(replace(HONEST, elapsed_ns=2_100_000)) == 2_100_000
 
 
+@pytest.mark.parametrize(("idle_ns", "told_ns"), [(0, 9_500), (90_000, 9_500), (350_000, 259_500)])
+def test_what_the_host_does_after_the_device_is_idle_is_charged_beyond_a_return(idle_ns: int, told_ns: int) -> None:
+    late = replace(HONEST, elapsed_ns=380_000, event_ns=9_500 + idle_ns, idle_ns=idle_ns)
+    assert device_clocks.primary_ns(late) == told_ns
+    assert device_clocks.primary_ns(late, "cuda_event") == 9_500 + idle_ns, "the events count it anyway"
+
+
 def test_a_record_that_shows_only_a_decoy_is_not_believed() -> None:
     decoy = replace(HONEST, cupti_ns=1_200, event_ns=259_000, elapsed_ns=40_000)
     assert device_clocks.primary_ns(decoy) == 259_000

@@ -51,7 +51,7 @@ def test_the_limits_are_the_same_on_both_sides() -> None:
 
 
 def _answer(payload: bytes = b"") -> bytes:
-    return struct.pack("<4I5Q4I2q2i256s", 4, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0, len(payload), 0, 0, 0, 0, b"") + payload
+    return struct.pack("<4I5Q4I3q2i256s", 4, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0, len(payload), *[0] * 5, b"") + payload
 
 
 @given(st.binary(max_size=600))

@@ -32,7 +32,7 @@ struct State {
   Address canary_at = 0;
   size_t canary_words = 0;
   uint32_t canary = 0;
-  int64_t host_start_ns = 0, launch_ns = 0;
+  int64_t host_start_ns = 0, launch_ns = 0, event_ns = 0;
   std::mutex mutex;  // CUPTI hands buffers over from a thread of its own
   std::vector<uint8_t*> spare;
   std::vector<Record> records;
@@ -131,6 +131,12 @@ int64_t cupti_span_ns() {
   return state.inside.last == 0 ? 0 : state.inside.last - state.inside.first;
 }
 
+// The first event stands behind the fill, the second where the call returned.
+int64_t idle_ns() {
+  if (state.canary_end == 0 || state.inside.last == 0) return 0;
+  return std::max<int64_t>(state.event_ns - (state.inside.last - state.canary_end), 0);
+}
+
 }  // namespace
 
 #define FIB_EXPORT extern "C" __attribute__((visibility("default")))
@@ -186,7 +192,7 @@ FIB_EXPORT int fib_clock_end(void* stream, int64_t* event_ns, int64_t* cupti_ns,
   *host_ns_out = host_ns() - state.host_start_ns;
   float elapsed_ms = 0;
   if (int code = cuda.event_elapsed_ms(&elapsed_ms, state.start, state.stop)) return code;
-  *event_ns = static_cast<int64_t>(static_cast<double>(elapsed_ms) * 1e6);
+  *event_ns = state.event_ns = static_cast<int64_t>(static_cast<double>(elapsed_ms) * 1e6);
   if (state.traced) collect();
   *cupti_ns = cupti_span_ns();
   *kernels = state.traced ? state.inside.kernels : -1;
@@ -196,13 +202,14 @@ FIB_EXPORT int fib_clock_end(void* stream, int64_t* event_ns, int64_t* cupti_ns,
 // More of the last timed call (`between` = 0) or of what ran since the call before it (1). `facts`: summed time of what
 // ran, time of the fill, host time from before the fill until the call returned (the events measure the device alone
 // where this is less than the fill's), kernels, copies, fills, and whether one of these began before the fill ended (was
-// not ordered after what came before the call), and copies to the host. Times are in ns. `digest` is of the set of kernel
-// names, in any order; `names` gets them, a line each, as far as they fit.
-FIB_EXPORT int fib_clock_details(int between, int64_t facts[8], uint64_t* digest, char* names, size_t size) {
+// not ordered after what came before the call), copies to the host, and how long the device had nothing to do at the end
+// of the call. Times are in ns. `digest` is of the set of kernel names, in any order; `names` gets them, a line each, as
+// far as they fit.
+FIB_EXPORT int fib_clock_details(int between, int64_t facts[9], uint64_t* digest, char* names, size_t size) {
   if (!state.traced) return 1;
   const Tally& tally = between ? state.between : state.inside;
   const int64_t found[] = {tally.busy_ns, between ? 0 : state.canary_end - state.canary_start, between ? 0 : state.launch_ns,
-                           tally.kernels, tally.copies, tally.sets, tally.first < state.canary_end, tally.fetched};
+                           tally.kernels, tally.copies, tally.sets, tally.first < state.canary_end, tally.fetched, between ? 0 : idle_ns()};
   std::copy(std::begin(found), std::end(found), facts);
   *digest = 0;
   std::string lines;

@@ -16,7 +16,7 @@ struct CudaSide {
   int (*copy)(unsigned long long target, unsigned long long source, size_t bytes) = nullptr;
   int (*begin)(void* stream) = nullptr;
   int (*end)(void* stream, int64_t* event_ns, int64_t* cupti_ns, int64_t* host_ns, int32_t* kernels) = nullptr;
-  int (*details)(int between, int64_t facts[8], uint64_t* digest, char* names, size_t size) = nullptr;
+  int (*details)(int between, int64_t facts[9], uint64_t* digest, char* names, size_t size) = nullptr;
   int (*sync)() = nullptr;
   int index = -1;
 

@@ -88,13 +88,14 @@ bool Driver::call(PyObject* entry, const Go& order, uint32_t number, Done& done,
 
 bool Driver::end(Done& done) const {
   if (!cuda_.used()) return true;
-  int64_t event_ns = 0, cupti_ns = 0, host_ns = 0, facts[8] = {};
+  int64_t event_ns = 0, cupti_ns = 0, host_ns = 0, facts[9] = {};
   int32_t kernels = 0;
   uint64_t digest = 0;
   if (cuda_.end(nullptr, &event_ns, &cupti_ns, &host_ns, &kernels) != 0) return false;
   done.event_ns += event_ns;
   done.cupti_ns = cupti_ns < 0 ? cupti_ns : done.cupti_ns + cupti_ns;
   done.kernels += kernels;
+  if (cuda_.details(0, facts, &digest, nullptr, 0) == 0) done.idle_ns += facts[8];
   // Copies to the host as well: who fetches the next inputs early works on them there.
   if (cuda_.details(1, facts, &digest, nullptr, 0) == 0) done.strays += static_cast<int32_t>(facts[3] + facts[7]);
   return true;

@@ -6,7 +6,7 @@
 
 namespace fib {
 
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 constexpr int kMaxDims = 8;
 constexpr int kMaxTensors = 48;
 constexpr size_t kDetailBytes = 256;
@@ -59,9 +59,9 @@ struct Done {
   // CPU time of the driver's own: waiting for this order, copying inputs and outputs.
   uint64_t own_ns;
   uint32_t changed, problem, output, payload;
-  // By the clocks of a CUDA device (0 on the host): a pair of events, CUPTI's span, kernels in the call, and kernels
-  // that ran between the last call and this one.
-  int64_t event_ns, cupti_ns;
+  // By the clocks of a CUDA device (0 on the host): a pair of events, CUPTI's span, from its end to the second event,
+  // kernels in the call, and kernels and copies to the host between the last call and this one.
+  int64_t event_ns, cupti_ns, idle_ns;
   int32_t kernels, strays;
   char detail[kDetailBytes];
   // then `payload` bytes, then a 64-bit tag over everything before it

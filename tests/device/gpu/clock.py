@@ -33,7 +33,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Details:
-    """What the device did: summed time, the clock's own fill, kernels, copies, fills, copies to the host, names."""
+    """What the device did in one span, and how long its fill and the launches took; ``fetched``: copies to the host."""
 
     busy_ns: int
     fill_ns: int
@@ -43,6 +43,7 @@ class Details:
     fills: int
     early: bool
     fetched: int
+    idle_ns: int
     digest: int
     names: list[str]
 
@@ -82,13 +83,13 @@ class Clock:
         return self.end(stream)
 
     def details(self, between: bool = False) -> Details:
-        facts, digest = (ctypes.c_int64 * 8)(), ctypes.c_uint64()
+        facts, digest = (ctypes.c_int64 * 9)(), ctypes.c_uint64()
         code = self._lib.fib_clock_details(
             int(between), facts, ctypes.byref(digest), self._text, ctypes.c_size_t(_TEXT)
         )
         assert code == 0, code
         names = self._text.value.decode(errors="replace").splitlines()
-        return Details(*facts[:6], bool(facts[6]), facts[7], digest.value, names)
+        return Details(*facts[:6], bool(facts[6]), facts[7], facts[8], digest.value, names)
 
     def sync(self) -> int:
         return self._lib.fib_clock_sync()

@@ -65,6 +65,7 @@ def test_the_span_is_first_start_to_last_end_without_the_canary(clock_library: P
     assert found["details"] | {"digest": 0, "launch_ns": 0} == {
         "busy_ns": 2000 + 3000 + 500, "fill_ns": 400, "launch_ns": 0, "digest": 0,
         "kernels": 2, "copies": 0, "fills": 1, "early": False, "fetched": 0,
+        "idle_ns": 12_500 - (6_000 - 900),
         "names": ["first", "second"],
     }  # fmt: skip
 
@@ -87,7 +88,7 @@ def test_what_ended_before_the_fill_began_is_no_part_of_the_call(clock_library: 
     assert (found["reading"]["kernels"], found["reading"]["cupti_ns"]) == (1, 6000 - 2000)
     assert (found["between"]["kernels"], found["between"]["busy_ns"], found["between"]["names"]) == (1, 350, ["second"])
     honest = _trial(clock_library, fakes, str(fakes / "libcupti.so"))["between"]
-    assert (honest["kernels"], honest["busy_ns"], honest["names"]) == (0, 0, [])
+    assert (honest["kernels"], honest["busy_ns"], honest["idle_ns"], honest["names"]) == (0, 0, 0, [])
 
 
 def test_a_trace_without_the_canary_is_no_measurement(clock_library: Path, fakes: Path) -> None:
