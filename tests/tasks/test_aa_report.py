@@ -77,3 +77,16 @@ def test_a_decision_that_lacked_rounds_gives_way_to_the_one_that_did_not() -> No
         ledger.save(store, "decisions", item)
     assert len(aa_report.decisions_of(store)) == len(items)
     assert {item.verdict for item in aa_report.decisions_of(store)} == {item.verdict for item in items}
+
+
+def test_reports_of_several_homes_add_up_and_keep_their_own_power() -> None:
+    runs = [aa_report.report(decided("aa", 1.0, control_gain=1.1)), aa_report.report(decided("slow5", 1.05))]
+    both = aa_report.merged(runs)
+    assert both["decisions"] == sum(run["decisions"] for run in runs) == sum(both["verdicts"].values())
+    for unit in ("keys", "contests"):
+        parts = [run["control"][unit] for run in runs]
+        assert both["control"][unit]["count"] == sum(part["count"] for part in parts) > 0
+        assert both["control"][unit]["of"] == sum(part["of"] for part in parts)
+    assert both["aa_candidate"]["of"] == runs[0]["aa_candidate"]["of"]
+    assert both["runs"] == runs
+    assert "power" not in both
