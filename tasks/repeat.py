@@ -57,5 +57,5 @@ def _summary(house: House, finished: list[int], verdicts: Counter[str], stopped:
         summary |= {"stopped": stopped is not None, "stopped_at": stopped}
     if len(house.settings.numbers) > 1:
         counts = {"asked": list(house.settings.numbers), "finished": finished, "verdicts": dict(verdicts)}
-        summary["campaigns"] = counts
+        summary |= {"campaigns": counts, "wall_s": round(house.budget.spent_s, 3)}  # the report's time was before these
     return summary

@@ -15,7 +15,7 @@ from tasks import confirm as confirm_task
 from tasks import rounds
 from tasks.budget import Budget, OutOfTime
 from tasks.confirm import _settled
-from tasks.repeat import _campaign
+from tasks.repeat import _campaign, repeat
 from tasks.rounds import earlier, planned, play
 from tasks.wiring import House
 from tests.core.world import ENVIRONMENT, World
@@ -203,6 +203,16 @@ def test_further_campaigns_cost_a_look_once_they_are_finished() -> None:
     counts = _campaign(again, [screened_of(world, again)], None, 1)
     assert visits_of(again) == []
     assert counts.total() == len(decisions)
+
+
+def test_the_time_of_further_campaigns_is_part_of_the_runs() -> None:
+    world, store = World(SPEED), MemoryStore()
+    house = house_of(world, store, campaigns=(0, 1))
+    house.budget.started -= 500.0
+    with disable_run_logger():
+        summary = repeat(house, [], None)
+    assert summary["wall_s"] >= 500.0
+    assert summary["campaigns"]["finished"] == [0, 1]
 
 
 def test_a_blocked_contest_is_decided_without_rounds_and_has_no_campaigns() -> None:
