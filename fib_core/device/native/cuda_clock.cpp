@@ -208,8 +208,9 @@ FIB_EXPORT int fib_clock_end(void* stream, int64_t* event_ns, int64_t* cupti_ns,
 FIB_EXPORT int fib_clock_details(int between, int64_t facts[9], uint64_t* digest, char* names, size_t size) {
   if (!state.traced) return 1;
   const Tally& tally = between ? state.between : state.inside;
-  const int64_t found[] = {tally.busy_ns, between ? 0 : state.canary_end - state.canary_start, between ? 0 : state.launch_ns,
-                           tally.kernels, tally.copies, tally.sets, tally.first < state.canary_end, tally.fetched, between ? 0 : idle_ns()};
+  const int64_t fill_ns = between ? 0 : state.canary_end - state.canary_start;
+  const int64_t found[] = {tally.busy_ns, fill_ns, between ? 0 : state.launch_ns, tally.kernels, tally.copies, tally.sets,
+                           tally.first < state.canary_end, tally.fetched, between ? 0 : idle_ns()};
   std::copy(std::begin(found), std::end(found), facts);
   *digest = 0;
   std::string lines;
