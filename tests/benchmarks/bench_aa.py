@@ -145,7 +145,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     slices = [] if given.report_only else accumulate(given)
     store = open_store(str(given.home / "store"))
     decisions = aa_report.decisions_of(store)
-    how = {"command": " ".join(command(given, 60 * given.slice_minutes)[3:]), "extra_environment": given.env}
+    words = " ".join(command(given, 60 * given.slice_minutes)[3:]).replace(f"{ROOT}{os.sep}", "")
+    how = {"command": words, "extra_environment": given.env}
     place = {"environment": aa_report.environment_of(store, decisions), "slices_of_this_call": slices}
     return {"benchmark": "aa"} | how | place | aa_report.report(decisions)
 
