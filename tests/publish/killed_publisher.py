@@ -93,6 +93,8 @@ def boundaries(url: str) -> dict[str, int]:
     kills = moved = 0
     ended = {True: False, False: False}
     for place in (*range(1, MORE_THAN_WRITES), POINTER):
+        if place != POINTER and all(ended.values()):
+            continue
         for before in (True, False):
             item, number = made(f"{place} {before}", fused=True), current(open_store(url), "dev").number
             code, last = _struck(url, place, before, item)

@@ -2,7 +2,7 @@
 
 A fixed grid of programs, each through its own rows one after the other, two warps a program, one value a lane.
 ``REDO_PERCENT`` of every row's terms, and a dozen more, are added up twice; how many is an argument and never none, so that
-both forms are the same instructions.
+both forms take the same path.
 """
 
 import triton
